@@ -1,5 +1,7 @@
 //! What a subject must contain for a pattern to be found in it.
 
+use wide::u8x16;
+
 use super::ast::Ast;
 use super::backtrack;
 use super::program::{Instruction, Program};
@@ -59,22 +61,60 @@ pub enum SubjectKind {
 impl SubjectKind {
     /// Returns the sort of a text.
     pub fn of(subject: &str) -> Self {
-        match (is_one_line(subject), subject.is_ascii()) {
-            (false, _) => Self::Odd,
-            (true, false) => Self::Line,
-            (true, true) => Self::AsciiLine,
+        let marks = ByteMarks::of(subject.as_bytes());
+        if subject.is_empty() || marks.may_end_line() && subject.contains(LINE_ENDS) {
+            Self::Odd
+        } else if marks.is_ascii() {
+            Self::AsciiLine
+        } else {
+            Self::Line
         }
     }
 }
 
-/// Returns whether a subject is not empty and has no line terminator.
-fn is_one_line(subject: &str) -> bool {
-    let bytes = subject.as_bytes();
-    let suspect = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0xc2 | 0xe2);
-    // Reading all bytes takes many at once, which is faster than stopping early.
-    let is_suspect = bytes.iter().fold(false, |any, byte| any | suspect(byte));
-    !subject.is_empty()
-        && (!is_suspect || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
+/// What ends a line.
+const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// What the bytes of a subject say of it. All of them are read, sixteen at once, which is faster than to stop early.
+#[derive(Default)]
+struct ByteMarks {
+    /// Which may begin what ends a line.
+    line_ends: u8x16,
+    /// The bits that any of them has.
+    bits: u8x16,
+}
+
+impl ByteMarks {
+    fn of(bytes: &[u8]) -> Self {
+        let mut marks = Self::default();
+        let (chunks, rest) = bytes.as_chunks();
+        for chunk in chunks {
+            marks.add(*chunk);
+        }
+        // Some are looked at twice rather than one by one.
+        marks.add(bytes.last_chunk().copied().unwrap_or_else(|| {
+            let mut chunk = [0; 16];
+            chunk.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            chunk
+        }));
+        marks
+    }
+
+    #[inline]
+    fn add(&mut self, chunk: [u8; 16]) {
+        let bytes = u8x16::new(chunk);
+        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+        self.line_ends |= is(b'\n') | is(b'\r') | is(0xc2) | is(0xe2);
+        self.bits |= bytes;
+    }
+
+    fn may_end_line(&self) -> bool {
+        self.line_ends.to_bitmask() != 0
+    }
+
+    fn is_ascii(&self) -> bool {
+        self.bits.to_bitmask() == 0
+    }
 }
 
 /// The most ranges of code points, over all instructions, of a pattern that certainly fits into
@@ -264,6 +304,27 @@ fn join(before: &[String], texts: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::Pattern;
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_text_is_that_of_its_characters() {
+        let kind = |text: &str| match text {
+            text if text.chars().any(|it| LINE_ENDS.contains(&it)) => SubjectKind::Odd,
+            text if text.is_ascii() => SubjectKind::AsciiLine,
+            _ => SubjectKind::Line,
+        };
+        assert_eq!(SubjectKind::of(""), SubjectKind::Odd);
+        let others = ['x', '\0', '\u{7f}', '\u{80}', '\u{a0}', 'é', 'ﾅ', '\u{2027}', '\u{10ffff}'];
+        for length in 0..50 {
+            for at in 0..=length {
+                for inside in LINE_ENDS.into_iter().chain(others) {
+                    let mut text = "x".repeat(length);
+                    text.insert(at, inside);
+                    assert_eq!(SubjectKind::of(&text), kind(&text), "{text:?}");
+                }
+            }
+        }
+    }
 
     fn texts(pattern: &str) -> Option<Vec<Vec<String>>> {
         let pattern = Pattern::parse(pattern).unwrap();

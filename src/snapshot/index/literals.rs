@@ -127,6 +127,7 @@ impl LiteralFinder {
     }
 
     /// Returns the place of a gram among so many, which are a power of two.
+    #[inline]
     fn bucket(&self, gram: Gram, count: usize) -> usize {
         let hash = u64::from(gram).wrapping_mul(self.factor);
         (hash >> 32) as usize & (count - 1)
@@ -134,10 +135,10 @@ impl LiteralFinder {
 
     /// Calls a function with the number of each literal that is in a text, once for each time.
     pub(super) fn each(&self, text: &str, mut found: impl FnMut(u32)) {
-        let bytes = text.as_bytes();
+        let (bytes, filter) = (text.as_bytes(), &*self.filter);
         for (place, gram) in grams(bytes).enumerate() {
-            let bit = self.bucket(gram, self.filter.len() * 64);
-            if self.filter.get(bit / 64).is_some_and(|it| it >> (bit % 64) & 1 == 1) {
+            let bit = self.bucket(gram, filter.len() * 64);
+            if filter.get(bit / 64).is_some_and(|it| it >> (bit % 64) & 1 == 1) {
                 self.find_at(bytes, place, gram, &mut found);
             }
         }

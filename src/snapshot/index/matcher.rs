@@ -144,7 +144,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
                     let probe = index.texts.probe(path, TextSide::Element, text);
                     // A node may have a million times the same.
                     let found = index.texts.get(&probe).filter(|it| self.elements.insert(it.id));
-                    asked.extend_from_slice(found.map(|it| it.asked_by).unwrap_or_default());
+                    add(&mut asked, found.map(|it| it.asked_by).unwrap_or_default());
                 }
             }
         }
@@ -153,7 +153,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
             if let Some(known) = self.texts.get_mut(*path as usize) {
                 known.id = found.id;
             }
-            asked.extend_from_slice(found.asked_by);
+            add(&mut asked, found.asked_by);
         }
         for literals in &index.searches {
             self.search(literals, &mut asked);
@@ -193,7 +193,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
                     .iter()
                     .flat_map(|it| together.iter().map(move |searched| (it, searched)))
                 {
-                    asked.extend_from_slice(searched.asked_by.get(*number));
+                    add(asked, searched.asked_by.get(*number));
                 }
             }
         }
@@ -202,13 +202,16 @@ impl<'r, 'n> Matcher<'r, 'n> {
     /// Reads where the code of groups begins, for all at once: one after the other would have to wait for memory
     /// each time.
     fn read_ahead(&self, groups: &[GroupNumber]) {
+        if groups.len() < 2 {
+            // There is nothing to read at the same time.
+            return;
+        }
         let start = |it: &GroupNumber| self.base.starts.get(*it as usize).copied();
-        let starts: Few<u32, 32> = groups.iter().take(32).filter_map(start).collect();
-        let head = |it: &u32| match self.base.program.code.get(*it as usize) {
+        let head = |it: u32| match self.base.program.code.get(it as usize) {
             Some(Op::Group { above, .. }) => *above,
             _ => NONE,
         };
-        black_box(starts.iter().map(head).fold(0, |all, it| all ^ it));
+        black_box(groups.iter().take(32).filter_map(start).map(head).fold(0, |all, it| all ^ it));
     }
 
     fn holds(&mut self, program: &'r RuleProgram, at: &mut usize) -> Result<bool, EvaluationError> {
@@ -308,6 +311,20 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 Ok(number.as_ref().is_some_and(|it| stands(it, order, wanted)))
             }
             (comparison, seen) => holds(comparison, seen.actual()),
+        }
+    }
+}
+
+/// Up to so many groups are copied one by one.
+const FEW_GROUPS: usize = 4;
+
+/// Adds groups. Mostly there are one or two, and to call what copies many would take longer than to copy them.
+fn add(asked: &mut Few<GroupNumber, 64>, groups: &[GroupNumber]) {
+    if groups.len() > FEW_GROUPS {
+        asked.extend_from_slice(groups);
+    } else {
+        for group in groups {
+            asked.push(*group);
         }
     }
 }

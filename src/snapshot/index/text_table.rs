@@ -39,11 +39,14 @@ struct TextSlot {
 /// A text that is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe<'t> {
-    path: PathId,
-    side: TextSide,
+    /// Its path and side.
+    place: u32,
+    /// The part of its hash that does not choose the slot.
+    tag: u32,
     text: &'t str,
-    hash: u64,
-    /// The slot where it should be, read ahead.
+    /// The number of the first slot where it may be.
+    at: usize,
+    /// That slot, read ahead.
     first: TextSlot,
 }
 
@@ -68,7 +71,7 @@ impl TextTable {
         };
         let mut records: Vec<u32> = Vec::new();
         for (id, (path, side, text)) in looked_up() {
-            let hash = table.hash(*path, *side, text);
+            let hash = table.hash(place(*path, *side), text);
             let start = u32::try_from(records.len()).unwrap_or(NONE);
             let groups = asked_by.get(id);
             let length = |it: usize| u32::try_from(it).unwrap_or(NONE);
@@ -112,17 +115,18 @@ impl TextTable {
 
     /// Prepares to look up a text. Several can be prepared together, so that memory is read for all at once.
     pub(super) fn probe<'t>(&self, path: PathId, side: TextSide, text: &'t str) -> Probe<'t> {
-        let hash = self.hash(path, side, text);
-        let first = self.slots.get(self.slot(hash)).copied();
-        let first = first.unwrap_or(TextSlot { tag: 0, start: NONE });
-        Probe { path, side, text, hash, first }
+        let place = place(path, side);
+        let hash = self.hash(place, text);
+        let at = self.slot(hash);
+        let first = self.slots.get(at).copied().unwrap_or(TextSlot { tag: 0, start: NONE });
+        Probe { place, tag: tag(hash), text, at, first }
     }
 
     /// Looks up a text.
     pub(super) fn get(&self, probe: &Probe<'_>) -> Option<FoundText<'_>> {
-        let (mut slot, mut at) = (probe.first, self.slot(probe.hash));
+        let (mut slot, mut at) = (probe.first, probe.at);
         while slot.start != NONE {
-            if slot.tag == tag(probe.hash)
+            if slot.tag == probe.tag
                 && let Some(found) = self.record(slot.start, probe)
             {
                 return Some(found);
@@ -137,7 +141,7 @@ impl TextTable {
     fn record(&self, start: u32, probe: &Probe<'_>) -> Option<FoundText<'_>> {
         let (&[id, here, bytes, groups], rest) =
             self.records.get(start as usize..)?.split_first_chunk::<HEAD>()?;
-        if here != place(probe.path, probe.side) || bytes as usize != probe.text.len() {
+        if here != probe.place || bytes as usize != probe.text.len() {
             return None;
         }
         let (text, rest) = rest.split_at_checked((bytes as usize).div_ceil(4))?;
@@ -145,8 +149,8 @@ impl TextTable {
         is_it.then_some(FoundText { id, asked_by: rest.get(..groups as usize)? })
     }
 
-    fn hash(&self, path: PathId, side: TextSide, text: &str) -> u64 {
-        self.hasher.hash_one((place(path, side), text))
+    fn hash(&self, place: u32, text: &str) -> u64 {
+        self.hasher.hash_one((place, text))
     }
 
     /// Returns the slot where a text should be: the lower half of its hash as a part of all slots.
