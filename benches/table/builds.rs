@@ -142,7 +142,7 @@ pub(super) fn measure() {
         drop(controller);
         took
     };
-    let turns: Vec<[Duration; 2]> = (0..super::ROUNDS).map(|_| [parse(), full()]).collect();
+    let turns: Vec<[Duration; 2]> = (0..super::FEW_ROUNDS).map(|_| [parse(), full()]).collect();
     let [parsed, full] = [0, 1].map(|it| median(turns.iter().map(|turn| turn[it]).collect()));
     // A machine that becomes faster or slower does so for both of a turn.
     let mut ratios: Vec<f64> = turns.iter().map(|it| seconds(it[1]) / seconds(it[0])).collect();

@@ -2,7 +2,7 @@
 //! table of `docs/performance.md`; words behind `--` name some of them, and `--background-load=2` keeps the machine busy.
 //!
 //! Every figure is a ratio of two things measured in turn in one run, so that machines and their
-//! neighbours matter little. What one thread does in this process is measured by the processor's time.
+//! neighbours matter little. What one thread does in this process is measured by the processor's time, but for `cold`.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -22,6 +22,7 @@ mod compiled;
 mod world;
 
 mod builds;
+mod cold;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -40,7 +41,17 @@ use world::{Scale, estates, nodes};
 const NODES: usize = 300;
 
 /// How often each side is measured; the median counts.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 101;
+
+/// The same for matching, of which a round takes a fraction of a millisecond or two of them. Other programs on the same
+/// core come and go within seconds, and so long a row must take.
+const MANY_ROUNDS: usize = 501;
+
+/// The same for what takes long.
+const FEW_ROUNDS: usize = 15;
+
+/// How often all nodes are matched after each time that every group was asked.
+const LOOKS: usize = 15;
 
 fn main() {
     let Some(_load) = background_load::BackgroundLoad::start() else { return };
@@ -54,6 +65,10 @@ fn main() {
     }
     if chosen(&["P1", "P2", "P3", "P4", "P5", "P10"]) {
         sizes();
+    }
+    if chosen(&["cold"]) {
+        let [hundred, ten, large] = [100, 10_000, 100_000].map(World::of_size);
+        cold::measure([&hundred, &ten, &large]);
     }
     if chosen(&["P15"]) {
         facts_in_values();
@@ -81,6 +96,11 @@ struct World {
 }
 
 impl World {
+    fn of_size(groups: usize) -> Self {
+        let scale = Scale::of(groups);
+        Self::of(estates::files(scale, 1), scale)
+    }
+
     fn of(files: Vec<(String, String)>, scale: Scale) -> Self {
         let live = LiveSnapshot::new(Arc::new(snapshot(estate(files))));
         let nodes = nodes::nodes(scale, NODES, 2);
@@ -182,9 +202,9 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// Measures several things in turn and returns the median of each.
-fn in_turn<const N: usize>(sides: [&dyn Fn() -> Duration; N]) -> [Duration; N] {
+fn in_turn<const N: usize>(rounds: usize, sides: [&dyn Fn() -> Duration; N]) -> [Duration; N] {
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for (times, side) in times.iter_mut().zip(sides) {
             times.push(side());
         }
@@ -193,15 +213,11 @@ fn in_turn<const N: usize>(sides: [&dyn Fn() -> Duration; N]) -> [Duration; N] {
 }
 
 fn sizes() {
-    let world = |groups: usize| {
-        let scale = Scale::of(groups);
-        World::of(estates::files(scale, 1), scale)
-    };
-    let [hundred, thousand, ten] = [100, 1_000, 10_000].map(world);
+    let [hundred, thousand, ten] = [100, 1_000, 10_000].map(World::of_size);
     let [m100, m1k, m10k] =
-        in_turn([&|| hundred.matching(), &|| thousand.matching(), &|| ten.matching()]);
+        in_turn(MANY_ROUNDS, [&|| hundred.matching(), &|| thousand.matching(), &|| ten.matching()]);
     let [r100, r10k, skip] =
-        in_turn([&|| hundred.request(), &|| ten.request(), &|| ten.skipping()]);
+        in_turn(ROUNDS, [&|| hundred.request(), &|| ten.request(), &|| ten.skipping()]);
     eprintln!("matching {} {} {}", micros(m100), micros(m1k), micros(m10k));
     eprintln!("request {} {}, skipping {}", micros(r100), micros(r10k), micros(skip));
     // Both ways in turn, so that what neighbours do weighs on both.
@@ -210,23 +226,23 @@ fn sizes() {
         for _ in 0..rounds {
             times[0].push(world.plainly());
             // What the other way leaves in the caches is not part of either: the figure is that of
-            // one look after the other, as in P1 and P2, and of as many of them.
-            times[1].extend((0..=ROUNDS).map(|_| world.matching()).skip(1));
+            // one look after the other, as in P1 and P2.
+            times[1].extend((0..=LOOKS).map(|_| world.matching()).skip(1));
         }
         let [plain, ours] = times.map(median);
         (plain, seconds(plain) / seconds(ours))
     };
-    let ((p1k, x1k), (p10k, x10k)) = (both(&thousand, ROUNDS), both(&ten, 5));
+    let ((p1k, x1k), (p10k, x10k)) = (both(&thousand, ROUNDS), both(&ten, FEW_ROUNDS));
     let conflicts = ten.nodes.iter().filter(|node| {
         let groups = classification::matches(&ten.snapshot().estate.hierarchy, node).unwrap();
         ten.snapshot().classified(&(*node).into(), &groups, Version::V1).is_err()
     });
     let conflicts = conflicts.count();
     drop((thousand, ten));
-    let large = world(100_000);
-    let [m100_beside, m100k] = in_turn([&|| hundred.matching(), &|| large.matching()]);
-    let r100k = median((0..ROUNDS).map(|_| large.request()).collect());
-    let (p100k, x100k) = both(&large, 3);
+    let large = World::of_size(100_000);
+    let [m100_beside, m100k] = in_turn(MANY_ROUNDS, [&|| hundred.matching(), &|| large.matching()]);
+    let r100k = median((0..FEW_ROUNDS).map(|_| large.request()).collect());
+    let (p100k, x100k) = both(&large, FEW_ROUNDS);
     let bytes = memory(&large.snapshot().estate) / 100_000.0;
     eprintln!(
         "matching {} {} {} {}; asking every group {} {} {}; request {} {} {}; skipping {}; {conflicts} conflicts of {NODES}",
@@ -330,7 +346,7 @@ fn facts_in_values() {
     let with = World::of(estates::files_with_facts(scale, 1), scale);
     let without = World::of(estates::files(scale, 1), scale);
     // Both in turn, often: what is looked for is small.
-    let mut ratios: Vec<f64> = (0..3 * ROUNDS)
+    let mut ratios: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let [with, without] = [with.request(), without.request()];
             seconds(with) / seconds(without)
@@ -355,7 +371,7 @@ fn defiant() {
         .map(|shape| {
             let groups = if shape.starts_with("patterns") { 1_000 } else { 10_000 };
             let world = World::of(estates::defiant(shape, groups), Scale::of(groups));
-            let [ours, plain] = in_turn([&|| world.matching(), &|| world.plainly()]);
+            let [ours, plain] = in_turn(FEW_ROUNDS, [&|| world.matching(), &|| world.plainly()]);
             eprintln!("{shape}: {} plain {}", micros(ours), micros(plain));
             seconds(ours) / seconds(plain)
         })
