@@ -91,7 +91,7 @@ impl ByteMarks {
         for chunk in chunks {
             marks.add(*chunk);
         }
-        // Some are looked at twice rather than one by one.
+        // Some are read twice rather than one by one.
         marks.add(bytes.last_chunk().copied().unwrap_or_else(|| {
             let mut chunk = [0; 16];
             chunk.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
