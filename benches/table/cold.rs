@@ -14,7 +14,7 @@ const NODES: usize = 60;
 const ROUNDS: usize = 5;
 
 /// Memory that takes the place of what the caches held.
-pub(super) struct OtherMemory(Vec<u64>);
+struct OtherMemory(Vec<u64>);
 
 impl OtherMemory {
     fn of(mebibytes: usize) -> Self {

@@ -2,7 +2,7 @@
 //! table of `docs/performance.md`; words behind `--` name some of them, and `--background-load=2` keeps the machine busy.
 //!
 //! Every figure is a ratio of two things measured in turn in one run, so that machines and their
-//! neighbours matter little. What one thread does in this process is measured by the processor's time, but for `cold`.
+//! neighbours matter little. What one thread does in this process is measured by the processor's time, except in `cold`.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -50,8 +50,8 @@ const MANY_ROUNDS: usize = 501;
 /// The same for what takes long.
 const FEW_ROUNDS: usize = 15;
 
-/// How often all nodes are matched after each time that every group was asked.
-const LOOKS: usize = 15;
+/// How often all nodes are matched by the index after each time that every group was asked.
+const PASSES: usize = 15;
 
 fn main() {
     let Some(_load) = background_load::BackgroundLoad::start() else { return };
@@ -227,7 +227,7 @@ fn sizes() {
             times[0].push(world.plainly());
             // What the other way leaves in the caches is not part of either: the figure is that of
             // one look after the other, as in P1 and P2.
-            times[1].extend((0..=LOOKS).map(|_| world.matching()).skip(1));
+            times[1].extend((0..=PASSES).map(|_| world.matching()).skip(1));
         }
         let [plain, ours] = times.map(median);
         (plain, seconds(plain) / seconds(ours))
@@ -344,7 +344,7 @@ fn resident() -> f64 {
 fn facts_in_values() {
     let scale = Scale::of(10_000);
     let with = World::of(estates::files_with_facts(scale, 1), scale);
-    let without = World::of(estates::files(scale, 1), scale);
+    let without = World::of_size(10_000);
     // Both in turn, often: what is looked for is small.
     let mut ratios: Vec<f64> = (0..ROUNDS)
         .map(|_| {

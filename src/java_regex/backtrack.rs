@@ -7,6 +7,8 @@
 
 mod place;
 
+pub(super) use place::is_terminator;
+
 use std::collections::{HashMap, HashSet};
 
 use super::ast::{Case, Direction, Reference};

@@ -62,7 +62,8 @@ impl SubjectKind {
     /// Returns the sort of a text.
     pub fn of(subject: &str) -> Self {
         let marks = ByteMarks::of(subject.as_bytes());
-        if subject.is_empty() || marks.may_end_line() && subject.contains(LINE_ENDS) {
+        if subject.is_empty() || marks.may_end_line() && subject.contains(backtrack::is_terminator)
+        {
             Self::Odd
         } else if marks.is_ascii() {
             Self::AsciiLine
@@ -71,9 +72,6 @@ impl SubjectKind {
         }
     }
 }
-
-/// What ends a line.
-const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// What the bytes of a subject say of it. All of them are read, sixteen at once, which is faster than to stop early.
 #[derive(Default)]
@@ -308,8 +306,9 @@ mod tests {
 
     #[test]
     fn the_kind_of_a_text_is_that_of_its_characters() {
+        let line_ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
         let kind = |text: &str| match text {
-            text if text.chars().any(|it| LINE_ENDS.contains(&it)) => SubjectKind::Odd,
+            text if text.chars().any(|it| line_ends.contains(&it)) => SubjectKind::Odd,
             text if text.is_ascii() => SubjectKind::AsciiLine,
             _ => SubjectKind::Line,
         };
@@ -317,7 +316,7 @@ mod tests {
         let others = ['x', '\0', '\u{7f}', '\u{80}', '\u{a0}', 'é', 'ﾅ', '\u{2027}', '\u{10ffff}'];
         for length in 0..50 {
             for at in 0..=length {
-                for inside in LINE_ENDS.into_iter().chain(others) {
+                for inside in line_ends.into_iter().chain(others) {
                     let mut text = "x".repeat(length);
                     text.insert(at, inside);
                     assert_eq!(SubjectKind::of(&text), kind(&text), "{text:?}");

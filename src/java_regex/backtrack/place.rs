@@ -22,7 +22,8 @@ static MARK: LazyLock<CodeSet> = LazyLock::new(|| unicode(&["gc=Mn"]).unwrap_or_
 /// Letters and digits.
 static BASE: LazyLock<CodeSet> = LazyLock::new(|| unicode(&["gc=L", "gc=Nd"]).unwrap_or_default());
 
-fn is_terminator(character: char) -> bool {
+/// Returns whether a character ends a line, as Java has it.
+pub(in crate::java_regex) fn is_terminator(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
