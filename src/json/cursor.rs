@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::scan::{self, DEPTH, Quoted};
+use super::scan::{self, DEPTH, Quoted, SpecialBytes};
 
 /// A place in a JSON text. Each step returns `None` if it declines the text.
 #[derive(Clone, Debug)]
@@ -12,12 +12,13 @@ pub struct Cursor<'b> {
     text: &'b str,
     at: usize,
     depth: u32,
+    special: SpecialBytes,
 }
 
 impl<'b> Cursor<'b> {
     /// Returns the start of a text.
     pub fn new(text: &'b str) -> Self {
-        Self { text, at: 0, depth: 0 }
+        Self { text, at: 0, depth: 0, special: SpecialBytes::first(text.as_bytes()) }
     }
 
     /// Returns how many bytes stand before the place.
@@ -109,7 +110,7 @@ impl<'b> Cursor<'b> {
     #[inline]
     pub fn key(&mut self) -> Option<&'b str> {
         let start = self.at + 1;
-        let (end, value) = scan::key(self.text.as_bytes(), self.at)?;
+        let (end, value) = scan::key(self.text.as_bytes(), self.at, &mut self.special)?;
         self.at = value;
         self.text.get(start..end)
     }
@@ -118,7 +119,8 @@ impl<'b> Cursor<'b> {
     #[inline]
     pub fn string(&mut self) -> Option<Cow<'b, str>> {
         let start = self.at;
-        let Quoted { end, is_plain } = scan::string(self.text.as_bytes(), start)?;
+        let Quoted { end, is_plain } =
+            scan::string(self.text.as_bytes(), start, &mut self.special)?;
         self.at = end + 1;
         if is_plain {
             return self.text.get(start + 1..end).map(Cow::Borrowed);
@@ -137,7 +139,7 @@ impl<'b> Cursor<'b> {
     /// Skips a value.
     #[inline]
     pub fn skip(&mut self) -> Option<()> {
-        self.at = scan::value(self.text.as_bytes(), self.at, self.depth)?;
+        self.at = scan::value(self.text.as_bytes(), self.at, self.depth, &mut self.special)?;
         Some(())
     }
 

@@ -14,6 +14,76 @@ pub(super) struct Quoted {
     pub(super) is_plain: bool,
 }
 
+/// How many bytes are looked through at once.
+const BLOCK: usize = 64;
+
+/// The bytes of a block that do not stand for themselves in a string.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpecialBytes {
+    /// Where the block begins.
+    start: usize,
+    /// A bit for each byte, the first in the lowest.
+    marks: u64,
+}
+
+impl SpecialBytes {
+    /// Returns those of the first block.
+    pub(super) fn first(bytes: &[u8]) -> Self {
+        Self { start: 0, marks: marks(bytes, 0) }
+    }
+
+    /// Returns the place of the first special byte from a place in this block or behind it, or one behind the text.
+    #[inline(always)]
+    fn find(&mut self, bytes: &[u8], at: usize) -> usize {
+        if at >= self.start + BLOCK {
+            // Not at once: the processor foresees how many steps it takes before it knows the place, and goes on.
+            loop {
+                self.start += BLOCK;
+                if at < self.start + BLOCK {
+                    break;
+                }
+            }
+            self.marks = marks(bytes, self.start);
+        }
+        let mut behind = self.marks >> (at % BLOCK);
+        let mut from = at;
+        while behind == 0 {
+            self.start += BLOCK;
+            self.marks = marks(bytes, self.start);
+            behind = self.marks;
+            from = self.start;
+        }
+        from + behind.trailing_zeros() as usize
+    }
+}
+
+/// Marks the special bytes of a block. What is behind the text counts as special.
+#[inline(always)]
+fn marks(bytes: &[u8], start: usize) -> u64 {
+    match bytes.get(start..).and_then(<[u8]>::first_chunk) {
+        Some(chunk) => marks_of(chunk),
+        None => last_marks(bytes, start),
+    }
+}
+
+#[cold]
+fn last_marks(bytes: &[u8], start: usize) -> u64 {
+    let mut chunk = [0; BLOCK];
+    let rest = bytes.get(start..).unwrap_or_default();
+    for (to, from) in chunk.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    marks_of(&chunk)
+}
+
+#[inline(always)]
+fn marks_of(chunk: &[u8; BLOCK]) -> u64 {
+    let (&[first, second, third, last], []) = chunk.as_chunks() else { return u64::MAX };
+    let low = special(second) << 16 | special(first);
+    let high = special(last) << 16 | special(third);
+    u64::from(high) << 32 | u64::from(low)
+}
+
 /// Skips blanks.
 #[inline]
 pub(super) fn blanks(bytes: &[u8], at: usize) -> usize {
@@ -33,23 +103,14 @@ fn some_blanks(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Takes a string whose first quote is at a place.
-#[inline]
-pub(super) fn string(bytes: &[u8], at: usize) -> Option<Quoted> {
+#[inline(always)]
+pub(super) fn string(bytes: &[u8], at: usize, special: &mut SpecialBytes) -> Option<Quoted> {
     if *bytes.get(at)? != b'"' {
         return None;
     }
     let (mut end, mut is_plain) = (at + 1, true);
     loop {
-        while let Some(chunk) = bytes.get(end..).and_then(<[u8]>::first_chunk) {
-            // A branch that is mostly foreseen: what comes behind need not wait for the place.
-            match special(*chunk) {
-                0 => end += chunk.len(),
-                special => {
-                    end += special.trailing_zeros() as usize;
-                    break;
-                }
-            }
-        }
+        end = special.find(bytes, end);
         match *bytes.get(end)? {
             b'"' => return Some(Quoted { end, is_plain }),
             b'\\' => {
@@ -57,15 +118,14 @@ pub(super) fn string(bytes: &[u8], at: usize) -> Option<Quoted> {
                 is_plain = false;
             }
             // A control character.
-            0..0x20 => return None,
-            _ => end += 1,
+            _ => return None,
         }
     }
 }
 
 /// Marks the bytes that do not stand for themselves in a string: quotes, backslashes, control
 /// characters.
-#[inline]
+#[inline(always)]
 fn special(chunk: [u8; 16]) -> u32 {
     let bytes = u8x16::new(chunk);
     let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
@@ -91,9 +151,9 @@ fn escape(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Takes a key with its colon and the blanks behind; returns where the key ends, and the place of
 /// the value. Keys that are escaped, or have a meaning to the JSON library, are declined.
-#[inline]
-pub(super) fn key(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    let Quoted { end, is_plain } = string(bytes, at)?;
+#[inline(always)]
+pub(super) fn key(bytes: &[u8], at: usize, special: &mut SpecialBytes) -> Option<(usize, usize)> {
+    let Quoted { end, is_plain } = string(bytes, at, special)?;
     if !is_plain || bytes.get(at + 1) == Some(&b'$') {
         return None;
     }
@@ -140,7 +200,14 @@ pub(super) fn word(bytes: &[u8], at: usize, word: &[u8]) -> Option<usize> {
 }
 
 /// Skips a value that no rule reads, at the given depth.
-pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
+pub(super) fn value(
+    bytes: &[u8],
+    mut at: usize,
+    depth: u32,
+    special: &mut SpecialBytes,
+) -> Option<usize> {
+    // For this time in registers.
+    let mut special_here = *special;
     // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
     // the end; there is room, since depth is limited.
     let deepest = 1_u64 << (DEPTH - depth.min(DEPTH));
@@ -148,10 +215,18 @@ pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
     let mut is_entry = false;
     loop {
         if is_entry {
-            at = key(bytes, at)?.1;
+            at = key(bytes, at, &mut special_here)?.1;
         }
         match *bytes.get(at)? {
-            b'"' => at = string(bytes, at)?.end + 1,
+            b'"' => {
+                at = string(bytes, at, &mut special_here)?.end + 1;
+                // What mostly follows; it needs no look at what is open.
+                if open != 1 && bytes.get(at..at + 2) == Some(b",\"") {
+                    at += 1;
+                    is_entry = open & 1 == 1;
+                    continue;
+                }
+            }
             bracket @ (b'{' | b'[') => {
                 if open >= deepest {
                     return None;
@@ -172,6 +247,7 @@ pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
         // Behind a value.
         loop {
             if open == 1 {
+                *special = special_here;
                 return Some(at);
             }
             at = blanks(bytes, at);
@@ -198,28 +274,38 @@ mod tests {
 
     /// Returns whether a text is one value and nothing else.
     fn is_value(text: &[u8]) -> bool {
-        value(text, 0, 0) == Some(text.len())
+        value(text, 0, 0, &mut SpecialBytes::first(text)) == Some(text.len())
     }
 
-    #[test]
-    fn strings_end_where_they_end() {
-        for length in 0..40 {
-            for at in 0..=length {
-                for special in ["\"", "\\n", "\\u0041", "\u{1f}", " ", "\u{7f}", "é", "\\x"] {
-                    let mut inside = "x".repeat(length);
-                    inside.insert_str(at, special);
-                    // Behind the end there may be anything, or nothing.
-                    for behind in ["", ",\"", "\u{1f}\"\\\"xxxxxxxxxxxxxxxxxx"] {
-                        let text = format!("\"{inside}\"{behind}");
-                        let read = serde_json::Deserializer::from_str(&text);
-                        let mut read = read.into_iter::<Value>();
-                        let expected = read.next().and_then(Result::ok).map(|_| read.byte_offset());
-                        let end = string(text.as_bytes(), 0).map(|it| it.end + 1);
-                        assert_eq!(end, expected, "{text:?}");
+    /// Texts with a string at a place in which something stands that may end it, and what may follow.
+    fn each_text_with_a_string(mut check: impl FnMut(usize, &str)) {
+        // Strings begin and end in each part of a block and at its ends.
+        for start in [0, 1, 15, 16, 40, 62, 63, 64, 127, 200] {
+            for length in 0..=2 * BLOCK + 2 {
+                // In a string of this length, at its begin, in it and at its end.
+                for at in [0, length / 2, length] {
+                    for special in ["\"", "\\n", "\\u0041", "\u{1f}", " ", "\u{7f}", "é", "\\x"] {
+                        let mut inside = "x".repeat(length);
+                        inside.insert_str(at, special);
+                        // Behind the end there may be anything, or nothing.
+                        for behind in ["", ",\"", "\u{1f}\"\\\"xxxxxxxxxxxxxxxxxx"] {
+                            check(start, &format!("{}\"{inside}\"{behind}", " ".repeat(start)));
+                        }
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn strings_end_where_they_end() {
+        each_text_with_a_string(|start, text| {
+            let mut read = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+            let expected = read.next().and_then(Result::ok).map(|_| read.byte_offset());
+            let special = &mut SpecialBytes::first(text.as_bytes());
+            let end = string(text.as_bytes(), start, special).map(|it| it.end + 1);
+            assert_eq!(end, expected, "{text:?}");
+        });
     }
 
     #[test]
@@ -288,11 +374,16 @@ mod tests {
         {
             for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
                 let text = format!("{}1{}", open.repeat(levels), close.repeat(levels));
-                let end = value(text.as_bytes(), 0, before);
+                let end =
+                    value(text.as_bytes(), 0, before, &mut SpecialBytes::first(text.as_bytes()));
                 assert_eq!(end, fits.then_some(text.len()), "{before} {levels}");
             }
             let empty = format!("{}[]{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
-            assert_eq!(value(empty.as_bytes(), 0, before).is_some(), fits);
+            assert_eq!(
+                value(empty.as_bytes(), 0, before, &mut SpecialBytes::first(empty.as_bytes()))
+                    .is_some(),
+                fits
+            );
         }
     }
 }
