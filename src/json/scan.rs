@@ -96,10 +96,27 @@ pub(super) fn blanks(bytes: &[u8], at: usize) -> usize {
 
 #[inline(never)]
 fn some_blanks(bytes: &[u8], mut at: usize) -> usize {
+    // Mostly a line's end and the blanks that the next begins with.
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let others = !blank(*chunk) & 0xffff;
+        if others != 0 {
+            return at + others.trailing_zeros() as usize;
+        }
+        at += chunk.len();
+    }
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
         at += 1;
     }
     at
+}
+
+/// Marks the blanks.
+#[inline]
+fn blank(chunk: [u8; 16]) -> u32 {
+    let bytes = u8x16::new(chunk);
+    let [space, line, carriage, tab] =
+        [b' ', b'\n', b'\r', b'\t'].map(|it| bytes.simd_eq(u8x16::splat(it)));
+    (space | line | carriage | tab).to_bitmask()
 }
 
 /// Takes a string whose first quote is at a place.
@@ -159,6 +176,9 @@ pub(super) fn key(bytes: &[u8], at: usize, special: &mut SpecialBytes) -> Option
     }
     if let Some([b':', b'!'..=0xff]) = bytes.get(end + 1..end + 3) {
         return Some((end, end + 2));
+    }
+    if let Some([b':', b' ', b'!'..=0xff]) = bytes.get(end + 1..end + 4) {
+        return Some((end, end + 3));
     }
     let colon = blanks(bytes, end + 1);
     (*bytes.get(colon)? == b':').then(|| (end, blanks(bytes, colon + 1)))
@@ -306,6 +326,23 @@ mod tests {
             let end = string(text.as_bytes(), start, special).map(|it| it.end + 1);
             assert_eq!(end, expected, "{text:?}");
         });
+    }
+
+    #[test]
+    fn blanks_stand_where_they_may() {
+        for length in 0..40 {
+            for last in [" ", "\n", "\r", "\t", "\u{b}", "\u{c}", "\0", "\u{85}", "\u{a0}"] {
+                let blanks = " ".repeat(length) + last;
+                for text in [
+                    format!("[{blanks}1{blanks},{blanks}2{blanks}]"),
+                    format!("{{{blanks}\"a\"{blanks}:{blanks}\"b\"{blanks}}}"),
+                    format!("{{\"a\":{blanks}1,{blanks}\"b\":{blanks}[{blanks}]}}"),
+                ] {
+                    let is_json = serde_json::from_str::<Value>(&text).is_ok();
+                    assert_eq!(is_value(text.as_bytes()), is_json, "{text:?}");
+                }
+            }
+        }
     }
 
     #[test]
