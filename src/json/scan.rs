@@ -185,9 +185,28 @@ pub(super) fn key(bytes: &[u8], at: usize, special: &mut SpecialBytes) -> Option
 }
 
 /// Takes digits, of which there must be one.
-fn digits(bytes: &[u8], at: usize) -> Option<usize> {
-    let end = bytes.iter().skip(at).take_while(|it| it.is_ascii_digit()).count() + at;
-    (end > at).then_some(end)
+#[inline(always)]
+fn digits(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let start = at;
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let others = others_than_digits(*chunk);
+        if others != 0 {
+            at += others.trailing_zeros() as usize;
+            return (at > start).then_some(at);
+        }
+        at += chunk.len();
+    }
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    (at > start).then_some(at)
+}
+
+/// Marks what is no digit.
+#[inline(always)]
+fn others_than_digits(chunk: [u8; 16]) -> u32 {
+    let values = u8x16::new(chunk) - u8x16::splat(b'0');
+    (!values.min(u8x16::splat(9)).simd_eq(values)).to_bitmask() & 0xffff
 }
 
 fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
@@ -326,6 +345,31 @@ mod tests {
             let end = string(text.as_bytes(), start, special).map(|it| it.end + 1);
             assert_eq!(end, expected, "{text:?}");
         });
+    }
+
+    #[test]
+    fn numbers_end_where_they_end() {
+        for length in 0..40 {
+            let digits = "7".repeat(length);
+            for number in [
+                digits.clone(),
+                format!("-{digits}"),
+                format!("{digits}.5"),
+                format!("0.{digits}"),
+                format!("1.{digits}e1"),
+                format!("1E-{digits}"),
+                format!("{digits}x"),
+                format!("{digits}/"),
+                format!("{digits}:"),
+                format!("{digits}\u{b2}"),
+            ] {
+                for text in [format!("[{number}]"), format!("[{number} ,{number},1234567890]")] {
+                    // Nothing is made of the numbers: one that is too great is one.
+                    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+                    assert_eq!(is_value(text.as_bytes()), is_json, "{text}");
+                }
+            }
+        }
     }
 
     #[test]
