@@ -5,6 +5,8 @@
 
 mod cursor;
 #[expect(clippy::inline_always, reason = "reading takes a quarter longer where these are called")]
+mod marks;
+#[expect(clippy::inline_always, reason = "as above")]
 mod scan;
 
 pub use cursor::Cursor;

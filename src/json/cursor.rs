@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::scan::{self, DEPTH, Quoted, SpecialBytes};
+use super::marks::SpecialBytes;
+use super::scan::{self, DEPTH, Quoted};
 
 /// A place in a JSON text. Each step returns `None` if it declines the text.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! What goes through a body most of the time is here, and keeps the place in a register: each
 //! function takes the place where it begins, and returns the one behind; `None` declines.
 
-use wide::u8x16;
+use super::marks::{SpecialBytes, others_than_blanks, others_than_digits};
 
 /// How deep values may lie in each other; what is deeper is read in full.
 pub(super) const DEPTH: u32 = 60;
@@ -12,76 +12,6 @@ pub(super) const DEPTH: u32 = 60;
 pub(super) struct Quoted {
     pub(super) end: usize,
     pub(super) is_plain: bool,
-}
-
-/// How many bytes are looked through at once.
-const BLOCK: usize = 64;
-
-/// The bytes of a block that do not stand for themselves in a string.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SpecialBytes {
-    /// Where the block begins.
-    start: usize,
-    /// A bit for each byte, the first in the lowest.
-    marks: u64,
-}
-
-impl SpecialBytes {
-    /// Returns those of the first block.
-    pub(super) fn first(bytes: &[u8]) -> Self {
-        Self { start: 0, marks: marks(bytes, 0) }
-    }
-
-    /// Returns the place of the first special byte from a place in this block or behind it, or one behind the text.
-    #[inline(always)]
-    fn find(&mut self, bytes: &[u8], at: usize) -> usize {
-        if at >= self.start + BLOCK {
-            // Not at once: the processor foresees how many steps it takes before it knows the place, and goes on.
-            loop {
-                self.start += BLOCK;
-                if at < self.start + BLOCK {
-                    break;
-                }
-            }
-            self.marks = marks(bytes, self.start);
-        }
-        let mut behind = self.marks >> (at % BLOCK);
-        let mut from = at;
-        while behind == 0 {
-            self.start += BLOCK;
-            self.marks = marks(bytes, self.start);
-            behind = self.marks;
-            from = self.start;
-        }
-        from + behind.trailing_zeros() as usize
-    }
-}
-
-/// Marks the special bytes of a block. What is behind the text counts as special.
-#[inline(always)]
-fn marks(bytes: &[u8], start: usize) -> u64 {
-    match bytes.get(start..).and_then(<[u8]>::first_chunk) {
-        Some(chunk) => marks_of(chunk),
-        None => last_marks(bytes, start),
-    }
-}
-
-#[cold]
-fn last_marks(bytes: &[u8], start: usize) -> u64 {
-    let mut chunk = [0; BLOCK];
-    let rest = bytes.get(start..).unwrap_or_default();
-    for (to, from) in chunk.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    marks_of(&chunk)
-}
-
-#[inline(always)]
-fn marks_of(chunk: &[u8; BLOCK]) -> u64 {
-    let (&[first, second, third, last], []) = chunk.as_chunks() else { return u64::MAX };
-    let low = special(second) << 16 | special(first);
-    let high = special(last) << 16 | special(third);
-    u64::from(high) << 32 | u64::from(low)
 }
 
 /// Skips blanks.
@@ -98,7 +28,7 @@ pub(super) fn blanks(bytes: &[u8], at: usize) -> usize {
 fn some_blanks(bytes: &[u8], mut at: usize) -> usize {
     // Mostly a line's end and the blanks that the next begins with.
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let others = !blank(*chunk) & 0xffff;
+        let others = others_than_blanks(*chunk);
         if others != 0 {
             return at + others.trailing_zeros() as usize;
         }
@@ -108,15 +38,6 @@ fn some_blanks(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// Marks the blanks.
-#[inline]
-fn blank(chunk: [u8; 16]) -> u32 {
-    let bytes = u8x16::new(chunk);
-    let [space, line, carriage, tab] =
-        [b' ', b'\n', b'\r', b'\t'].map(|it| bytes.simd_eq(u8x16::splat(it)));
-    (space | line | carriage | tab).to_bitmask()
 }
 
 /// Takes a string whose first quote is at a place.
@@ -138,17 +59,6 @@ pub(super) fn string(bytes: &[u8], at: usize, special: &mut SpecialBytes) -> Opt
             _ => return None,
         }
     }
-}
-
-/// Marks the bytes that do not stand for themselves in a string: quotes, backslashes, control
-/// characters.
-#[inline(always)]
-fn special(chunk: [u8; 16]) -> u32 {
-    let bytes = u8x16::new(chunk);
-    let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-    let is_quote = bytes.simd_eq(u8x16::splat(b'"'));
-    let is_backslash = bytes.simd_eq(u8x16::splat(b'\\'));
-    (is_control | is_quote | is_backslash).to_bitmask()
 }
 
 /// Takes what is escaped. Halves of a pair of surrogates are declined.
@@ -200,13 +110,6 @@ fn digits(bytes: &[u8], mut at: usize) -> Option<usize> {
         at += 1;
     }
     (at > start).then_some(at)
-}
-
-/// Marks what is no digit.
-#[inline(always)]
-fn others_than_digits(chunk: [u8; 16]) -> u32 {
-    let values = u8x16::new(chunk) - u8x16::splat(b'0');
-    (!values.min(u8x16::splat(9)).simd_eq(values)).to_bitmask() & 0xffff
 }
 
 fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
@@ -320,7 +223,7 @@ mod tests {
     fn each_text_with_a_string(mut check: impl FnMut(usize, &str)) {
         // Strings begin and end in each part of a block and at its ends.
         for start in [0, 1, 15, 16, 40, 62, 63, 64, 127, 200] {
-            for length in 0..=2 * BLOCK + 2 {
+            for length in 0..=130 {
                 // In a string of this length, at its begin, in it and at its end.
                 for at in [0, length / 2, length] {
                     for special in ["\"", "\\n", "\\u0041", "\u{1f}", " ", "\u{7f}", "é", "\\x"] {
