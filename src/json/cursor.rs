@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::marks::SpecialBytes;
 use super::scan::{self, DEPTH, Quoted};
 
-/// A place in a JSON text. Each step returns `None` if it declines the text.
+/// A place in a JSON text. Each step returns `None` if it declines the text; then no other may follow.
 #[derive(Clone, Debug)]
 pub struct Cursor<'b> {
     text: &'b str,

@@ -59,8 +59,8 @@ fn marks(bytes: &[u8], start: usize) -> u64 {
 fn last_marks(bytes: &[u8], start: usize) -> u64 {
     let mut chunk = [0; BLOCK];
     let rest = bytes.get(start..).unwrap_or_default();
-    for (to, from) in chunk.iter_mut().zip(rest) {
-        *to = *from;
+    if let Some(part) = chunk.get_mut(..rest.len()) {
+        part.copy_from_slice(rest);
     }
     marks_of(&chunk)
 }
@@ -68,9 +68,9 @@ fn last_marks(bytes: &[u8], start: usize) -> u64 {
 #[inline(always)]
 fn marks_of(chunk: &[u8; BLOCK]) -> u64 {
     let (&[first, second, third, last], []) = chunk.as_chunks() else { return u64::MAX };
-    let [first, second, third, last] =
-        [first, second, third, last].map(|it| u64::from(special(it)));
-    last << 48 | third << 32 | second << 16 | first
+    let low = special(second) << 16 | special(first);
+    let high = special(last) << 16 | special(third);
+    u64::from(high) << 32 | u64::from(low)
 }
 
 /// Marks the bytes that do not stand for themselves in a string: quotes, backslashes, control
@@ -88,9 +88,9 @@ fn special(chunk: [u8; 16]) -> u32 {
 #[inline(always)]
 pub(super) fn others_than_blanks(chunk: [u8; 16]) -> u32 {
     let bytes = u8x16::new(chunk);
-    let [space, line, carriage, tab] =
-        [b' ', b'\n', b'\r', b'\t'].map(|it| bytes.simd_eq(u8x16::splat(it)));
-    others(space | line | carriage | tab)
+    let are_apart = bytes.simd_eq(u8x16::splat(b' ')) | bytes.simd_eq(u8x16::splat(b'\t'));
+    let are_ends = bytes.simd_eq(u8x16::splat(b'\n')) | bytes.simd_eq(u8x16::splat(b'\r'));
+    others(are_apart | are_ends)
 }
 
 /// Marks what is no digit.
