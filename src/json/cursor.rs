@@ -156,3 +156,42 @@ impl<'b> Cursor<'b> {
         serde_json::from_str(self.since(start)?).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    #[test]
+    fn steps_of_all_kinds_go_on_where_the_one_before_ended() {
+        for length in 0..150 {
+            let (long, escaped) = ("x".repeat(length), format!("{}\"", "y".repeat(length)));
+            let expected = json!({
+                long.as_str(): long, "whole": [escaped, {"in": long}], "escaped": escaped, "skipped": {"in": escaped},
+                "last": "z",
+            });
+            for text in [expected.to_string(), format!("{expected:#}")] {
+                let mut cursor = Cursor::new(&text);
+                let mut seen = Map::new();
+                let mut more = cursor.open_object().unwrap();
+                while more {
+                    let key = cursor.key().unwrap().to_owned();
+                    let start = cursor.position();
+                    let value = match key.as_str() {
+                        "whole" => cursor.value().unwrap(),
+                        "skipped" => {
+                            cursor.skip().unwrap();
+                            cursor.value_since(start).unwrap()
+                        }
+                        _ => cursor.string().unwrap().into(),
+                    };
+                    seen.insert(key, value);
+                    more = cursor.next_entry().unwrap();
+                }
+                assert!(cursor.is_at_end());
+                assert_eq!(Value::Object(seen), expected, "{text}");
+            }
+        }
+    }
+}
