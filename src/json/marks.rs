@@ -84,7 +84,7 @@ fn special(chunk: [u8; 16]) -> u32 {
     (is_control | is_quote | is_backslash).to_bitmask()
 }
 
-/// Marks what is no blank.
+/// Marks all but blanks.
 #[inline(always)]
 pub(super) fn others_than_blanks(chunk: [u8; 16]) -> u32 {
     let bytes = u8x16::new(chunk);
@@ -93,7 +93,7 @@ pub(super) fn others_than_blanks(chunk: [u8; 16]) -> u32 {
     others(are_apart | are_ends)
 }
 
-/// Marks what is no digit.
+/// Marks all but digits.
 #[inline(always)]
 pub(super) fn others_than_digits(chunk: [u8; 16]) -> u32 {
     let values = u8x16::new(chunk) - u8x16::splat(b'0');

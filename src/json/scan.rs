@@ -144,12 +144,19 @@ pub(super) fn word(bytes: &[u8], at: usize, word: &[u8]) -> Option<usize> {
 /// Skips a value that no rule reads, at the given depth.
 pub(super) fn value(
     bytes: &[u8],
-    mut at: usize,
+    at: usize,
     depth: u32,
     special: &mut SpecialBytes,
 ) -> Option<usize> {
     // For this time in registers.
     let mut special_here = *special;
+    let end = skip(bytes, at, depth, &mut special_here)?;
+    *special = special_here;
+    Some(end)
+}
+
+#[inline(always)]
+fn skip(bytes: &[u8], mut at: usize, depth: u32, special: &mut SpecialBytes) -> Option<usize> {
     // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
     // the end; there is room, since depth is limited.
     let deepest = 1_u64 << (DEPTH - depth.min(DEPTH));
@@ -157,11 +164,11 @@ pub(super) fn value(
     let mut is_entry = false;
     loop {
         if is_entry {
-            at = key(bytes, at, &mut special_here)?.1;
+            at = key(bytes, at, special)?.1;
         }
         match *bytes.get(at)? {
             b'"' => {
-                at = string(bytes, at, &mut special_here)?.end + 1;
+                at = string(bytes, at, special)?.end + 1;
                 // What mostly follows; it needs no look at what is open.
                 if open != 1 && bytes.get(at..at + 2) == Some(b",\"") {
                     at += 1;
@@ -189,7 +196,6 @@ pub(super) fn value(
         // Behind a value.
         loop {
             if open == 1 {
-                *special = special_here;
                 return Some(at);
             }
             at = blanks(bytes, at);
