@@ -6,6 +6,7 @@ mod lists;
 mod live;
 mod paths;
 mod received;
+mod rendered_group;
 mod rendered_tail;
 mod rendered_values;
 mod request_parser;

@@ -91,6 +91,6 @@ pub(super) fn write_with_holes(text: &mut String, value: &Value, holes: &mut Vec
     }
 }
 
-fn number(length: usize) -> u32 {
+pub(super) fn number(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

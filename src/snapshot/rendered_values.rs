@@ -1,80 +1,34 @@
-//! What groups inherit, ready to be written.
+//! What groups set, ready to be written.
 //!
 //! An entry is one class with its parameters, one variable, or the config data of one class, as
-//! its text in the answer. A group has a list of entries, of which most are shared with its parent;
-//! the answer for a node is the union of its leaves' lists. Where two leaves have two entries of
-//! one name that are not the same, it is for the plain path to say whether they differ.
+//! its text in the answer. A group has the entries of what it sets itself, with what it inherits in them; the answer
+//! for a node is the union of what its leaves and their ancestors set, where of one name the nearest group's entry
+//! counts. Where two leaves have two entries of one name that are not the same, it is for the plain path to say
+//! whether they differ.
 //!
-//! A list is made when it is first asked for, and shared by the snapshots that are compiled afterwards of commits
-//! that do not change it. What comes out for several nodes that the same groups match is written once, as long as
-//! the snapshot is live ([`ResponseCache`]).
+//! The entries of a group are written when they are first asked for, and shared by the snapshots that are compiled
+//! afterwards of commits that do not change them. What comes out for several nodes that the same groups match is
+//! written once, as long as the snapshot is live ([`ResponseCache`]).
 
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::rendered_tail::{Hole, RenderedTail, write_with_holes};
+use super::rendered_group::{RenderedEntry, RenderedGroup, RenderedKind};
+use super::rendered_tail::RenderedTail;
 use super::response_cache::ResponseCache;
 use crate::classification::{FactSource, Version};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, Renumbering};
-use crate::model::{Classes, Group, Interpolation, Key, Table};
+use crate::model::{Group, Interpolation};
+
+/// Room for the entries of most answers.
+const MOST_ENTRIES: usize = 32;
 
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    of_groups: Box<[OnceLock<Arc<RenderedList>>]>,
+    of_groups: Box<[OnceLock<Arc<RenderedGroup>>]>,
     interpolation: Interpolation,
-}
-
-/// The entries of a group, by kind and name.
-type RenderedList = Box<[RenderedEntry]>;
-
-#[derive(Clone, Debug)]
-struct RenderedEntry {
-    kind: RenderedKind,
-    /// Where the name ends.
-    name: u32,
-    /// Its name and, behind it, its text in the answer.
-    text: Arc<str>,
-    /// The strings in its text into which facts are put; none in nearly all entries.
-    holes: Option<Arc<[Hole]>>,
-}
-
-/// The text of an entry in the answer, and the strings in it into which facts are put.
-#[derive(Debug, Default)]
-struct Fragment {
-    text: String,
-    holes: Vec<Hole>,
-}
-
-/// What an entry is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum RenderedKind {
-    Class,
-    Variable,
-    ConfigData,
-}
-
-impl RenderedEntry {
-    fn new(kind: RenderedKind, name: &str, fragment: Fragment) -> Self {
-        let text = format!("{name}{}", fragment.text).into();
-        let holes = Some(fragment.holes).filter(|it| !it.is_empty()).map(Arc::from);
-        Self { kind, name: u32::try_from(name.len()).unwrap_or(u32::MAX), text, holes }
-    }
-
-    fn parts(&self) -> (&str, &str) {
-        self.text.split_at_checked(self.name as usize).unwrap_or_default()
-    }
-
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.cmp_to(other.kind, other.parts().0)
-    }
-
-    fn cmp_to(&self, kind: RenderedKind, name: &str) -> Ordering {
-        (self.kind, self.parts().0).cmp(&(kind, name))
-    }
 }
 
 impl Fragments {
@@ -83,7 +37,7 @@ impl Fragments {
         Self { of_groups, interpolation }
     }
 
-    /// Returns the entries of another hierarchy. A group keeps its list if it sets the same as before, and so
+    /// Returns the entries of another hierarchy. A group keeps its own if it sets the same as before, and so
     /// do the groups that it inherits from.
     pub(super) fn amended(
         &self,
@@ -96,7 +50,7 @@ impl Fragments {
                 |it: &&GroupIndex| !sets_the_same(before.group(**it), after.group(**it));
             return self.without(after, changed.iter().filter(sets_another));
         }
-        let mut of_groups: Vec<OnceLock<Arc<RenderedList>>> = Vec::with_capacity(after.len());
+        let mut of_groups: Vec<OnceLock<Arc<RenderedGroup>>> = Vec::with_capacity(after.len());
         let mut stay: Vec<bool> = Vec::with_capacity(after.len());
         for index in after.indexes() {
             let stood = renumbering.before(index).filter(|stood| {
@@ -106,9 +60,9 @@ impl Fragments {
                     && above.is_none_or(|it| stay.get(it.number()).copied().unwrap_or_default());
                 is_below_the_same && sets_the_same(before.group(*stood), after.group(index))
             });
-            let list = stood.and_then(|it| self.of_groups.get(it.number()));
-            stay.push(list.is_some());
-            of_groups.push(list.cloned().unwrap_or_default());
+            let entries = stood.and_then(|it| self.of_groups.get(it.number()));
+            stay.push(entries.is_some());
+            of_groups.push(entries.cloned().unwrap_or_default());
         }
         Self { of_groups: of_groups.into(), interpolation: self.interpolation }
     }
@@ -121,8 +75,8 @@ impl Fragments {
     ) -> Self {
         let mut of_groups = self.of_groups.clone();
         for below in groups.flat_map(|it| hierarchy.subtree(*it)) {
-            if let Some(list) = of_groups.get_mut(below.number()) {
-                *list = OnceLock::new();
+            if let Some(entries) = of_groups.get_mut(below.number()) {
+                *entries = OnceLock::new();
             }
         }
         Self { of_groups, interpolation: self.interpolation }
@@ -187,43 +141,57 @@ impl Fragments {
         Some(tail)
     }
 
-    /// Returns the entries of a group; `None` if it is none of ours. Those of its ancestors are made
-    /// first.
-    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<&[RenderedEntry]> {
-        let made = |it: GroupIndex| self.of_groups.get(it.number())?.get();
-        if let Some(list) = made(group) {
-            return Some(list);
-        }
-        let mut waiting: Vec<GroupIndex> =
-            hierarchy.lineage(group).take_while(|it| made(*it).is_none()).collect();
-        while let Some(group) = waiting.pop() {
-            let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], |it| &***it);
-            let cell = self.of_groups.get(group.number())?;
-            cell.get_or_init(|| Arc::new(list(hierarchy, group, inherited, self.interpolation)));
-        }
-        made(group).map(|it| &***it)
+    /// Returns the entries of what a group sets itself; `None` if it is none of ours.
+    fn of_group(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<&RenderedGroup> {
+        let cell = self.of_groups.get(group.number())?;
+        let write = || Arc::new(RenderedGroup::of(hierarchy, group, self.interpolation));
+        Some(cell.get_or_init(write))
     }
 
     /// Returns the entries of all leaves in order; `None` if one name has two that differ.
     fn union<'f>(
         &'f self,
-        hierarchy: &Hierarchy,
+        hierarchy: &'f Hierarchy,
         leaves: &[GroupIndex],
-    ) -> Option<Vec<&'f RenderedEntry>> {
-        let mut all: Vec<&RenderedEntry> = Vec::new();
+    ) -> Option<Vec<RenderedEntry<'f>>> {
+        let mut all: Vec<RenderedEntry<'_>> = Vec::with_capacity(MOST_ENTRIES);
+        let mut before = None;
         for leaf in leaves {
-            all.extend(self.list(hierarchy, *leaf)?);
+            // Leaves stand in preorder: what one has in common with any before, it has with the last.
+            let is_new =
+                |it: &GroupIndex| before.is_none_or(|leaf| !hierarchy.is_ancestor(*it, leaf));
+            for group in hierarchy.lineage(*leaf).take_while(is_new) {
+                self.of_group(hierarchy, group)?.add_to(hierarchy, group, &mut all)?;
+            }
+            before = Some(*leaf);
         }
-        if leaves.len() > 1 {
-            all.sort_by(|a, b| a.cmp(b));
-            all.dedup_by(|a, b| {
-                Arc::ptr_eq(&a.text, &b.text)
-                    || (a.kind, a.name, &a.text) == (b.kind, b.name, &b.text)
-            });
+        all.sort_unstable_by_key(|it| (it.key(), it.group));
+        let mut union = Vec::with_capacity(all.len());
+        for of_name in all.chunk_by(|a, b| a.key() == b.key()) {
+            union.extend(visible(hierarchy, leaves, of_name)?);
         }
-        let twice = |pair: &[&RenderedEntry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
-        (!all.windows(2).any(twice)).then_some(all)
+        Some(union)
     }
+}
+
+/// Returns the entry of one name that leaves set or inherit, if it is left of any; `None` if two of them differ.
+fn visible<'f>(
+    hierarchy: &Hierarchy,
+    leaves: &[GroupIndex],
+    of_name: &[RenderedEntry<'f>],
+) -> Option<Option<RenderedEntry<'f>>> {
+    if let [only] = of_name {
+        return Some(Some(*only).filter(|it| !it.text.is_empty()));
+    }
+    let nearest = |leaf: &GroupIndex| {
+        hierarchy.lineage(*leaf).find_map(|group| {
+            let at = of_name.binary_search_by_key(&group, |it| it.group).ok()?;
+            of_name.get(at)
+        })
+    };
+    let mut of_leaves = leaves.iter().filter_map(nearest).filter(|it| !it.text.is_empty());
+    let first = of_leaves.next();
+    of_leaves.all(|it| first.is_some_and(|first| it.text == first.text)).then_some(first.copied())
 }
 
 /// Returns whether two groups set the same values.
@@ -234,12 +202,12 @@ fn sets_the_same(one: &Group, other: &Group) -> bool {
     std::ptr::eq(one, other) || values(one) == values(other)
 }
 
-fn write_all<'e>(tail: &mut RenderedTail, entries: impl Iterator<Item = &'e RenderedEntry>) {
+fn write_all<'e>(tail: &mut RenderedTail, entries: impl Iterator<Item = RenderedEntry<'e>>) {
     for (at, entry) in entries.enumerate() {
         if at > 0 {
             tail.text.push(b',');
         }
-        tail.push(entry.parts().1, entry.holes.as_deref().unwrap_or_default());
+        tail.push(entry.text, entry.holes);
     }
 }
 
@@ -284,99 +252,94 @@ fn write_groups(
     Some(())
 }
 
-/// Makes the list of a group: that of its parent, with what the group sets itself.
-fn list(
-    hierarchy: &Hierarchy,
-    index: GroupIndex,
-    inherited: &[RenderedEntry],
-    interpolation: Interpolation,
-) -> RenderedList {
-    let group = hierarchy.group(index);
-    let classes = group.classes.keys().map(|it| (RenderedKind::Class, it.as_str()));
-    let variables = group.variables.keys().map(|it| (RenderedKind::Variable, it.as_str()));
-    let config_data = group.config_data.keys().map(|it| (RenderedKind::ConfigData, it.as_str()));
-    let mut list = inherited.to_vec();
-    for (kind, name) in classes.chain(variables).chain(config_data) {
-        let at = list.binary_search_by(|it| it.cmp_to(kind, name));
-        let entry = fragment(hierarchy, index, kind, name, interpolation)
-            .map(|it| RenderedEntry::new(kind, name, it));
-        match (at, entry) {
-            (Ok(at), Some(entry)) => list.splice(at..=at, [entry]).for_each(drop),
-            (Ok(at), None) => list.splice(at..=at, []).for_each(drop),
-            (Err(at), Some(entry)) => list.insert(at, entry),
-            (Err(_), None) => {}
-        }
-    }
-    list.into()
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
 
-/// Returns the text of an entry for a group that sets it; `None` if nothing is left of it.
-fn fragment(
-    hierarchy: &Hierarchy,
-    index: GroupIndex,
-    kind: RenderedKind,
-    name: &str,
-    interpolation: Interpolation,
-) -> Option<Fragment> {
-    let mut fragment = Fragment { text: format!("{}:", Value::from(name)), holes: Vec::new() };
-    match kind {
-        RenderedKind::Class => {
-            let parameters = parameters(hierarchy, index, name, |group| &group.classes);
-            fragment.object(&parameters, interpolation);
-        }
-        RenderedKind::ConfigData => {
-            let parameters = parameters(hierarchy, index, name, |group| &group.config_data);
-            if parameters.is_empty() {
-                return None;
-            }
-            fragment.object(&parameters, Interpolation::Off);
-        }
-        RenderedKind::Variable => {
-            let value = hierarchy.group(index).variables.get(name)?;
-            if value.is_null() {
-                return None;
-            }
-            fragment.value(value, interpolation);
-        }
-    }
-    Some(fragment)
-}
+    use super::*;
+    use crate::hierarchy::root_group;
+    use crate::model::GroupId;
+    use crate::table::each_row;
 
-impl Fragment {
-    fn value(&mut self, value: &Value, interpolation: Interpolation) {
-        match interpolation {
-            Interpolation::On => write_with_holes(&mut self.text, value, &mut self.holes),
-            Interpolation::Off => self.text.push_str(&value.to_string()),
-        }
+    fn hierarchy(groups: &[(u8, u8, Value)]) -> Hierarchy {
+        let id = |number: u8| match number {
+            0 => GroupId::ROOT,
+            number => format!("00000000-0000-4000-8000-0000000000{number:02}").parse().unwrap(),
+        };
+        let group = |(number, parent, sets): &(u8, u8, Value)| Group {
+            id: id(*number),
+            parent: id(*parent),
+            name: format!("g{number}").parse().unwrap(),
+            classes: Arc::new(serde_json::from_value(sets["classes"].clone()).unwrap_or_default()),
+            variables: Arc::new(serde_json::from_value(sets["vars"].clone()).unwrap_or_default()),
+            config_data: Arc::new(serde_json::from_value(sets["data"].clone()).unwrap_or_default()),
+            ..root_group().unwrap()
+        };
+        Hierarchy::build(groups.iter().map(group).collect()).unwrap()
     }
 
-    fn object(&mut self, parameters: &[(&Key, &Value)], interpolation: Interpolation) {
-        self.text.push('{');
-        for (at, (key, value)) in parameters.iter().enumerate() {
-            self.text.push_str(if at > 0 { "," } else { "" });
-            self.text.push_str(&Value::from(key.as_str()).to_string());
-            self.text.push(':');
-            self.value(value, interpolation);
-        }
-        self.text.push('}');
+    /// Returns the entries of leaves as they are written, or `None`.
+    fn union(hierarchy: &Hierarchy, leaves: &[u8]) -> Option<String> {
+        let fragments = Fragments::new(hierarchy, Interpolation::Off);
+        let names: Vec<String> = leaves.iter().map(|it| format!("g{it}")).collect();
+        let is_leaf =
+            |it: &GroupIndex| names.iter().any(|name| *name == *hierarchy.group(*it).name.as_str());
+        let leaves: Vec<GroupIndex> = hierarchy.indexes().filter(is_leaf).collect();
+        let union = fragments.union(hierarchy, &leaves)?;
+        Some(union.iter().map(|it| it.text).collect::<Vec<_>>().join(" "))
     }
-}
 
-/// Returns the parameters of a class that a group has with all it inherits, in order.
-fn parameters<'h>(
-    hierarchy: &'h Hierarchy,
-    index: GroupIndex,
-    class: &str,
-    of: fn(&Group) -> &Classes,
-) -> Vec<(&'h Key, &'h Value)> {
-    let tables: Vec<&Table<Key, Value>> = hierarchy
-        .lineage(index)
-        .filter_map(|index| of(hierarchy.group(index)).get(class))
-        .collect();
-    let mut all: Vec<(&Key, &Value)> = tables.into_iter().flatten().collect();
-    // Of equal keys the nearest group's stands first, and stays.
-    all.sort_by(|a, b| a.0.cmp(b.0));
-    all.dedup_by(|a, b| a.0 == b.0);
-    all.retain(|(_, value)| !value.is_null());
-    all
+    #[test]
+    fn of_one_name_the_nearest_group_counts_and_leaves_must_agree() {
+        let hierarchy = hierarchy(&[
+            (
+                0,
+                0,
+                json!({"classes": {"a": {"p": 1, "q": 1}}, "vars": {"v": 1, "\"": 1}, "data": {"a": {"k": 1}}}),
+            ),
+            (1, 0, json!({"classes": {"a": {"p": 2}}, "vars": {"v": null}})),
+            (2, 1, json!({"classes": {"a": {}, "b": {}}})),
+            (3, 1, json!({"classes": {"a": {"p": 2}}, "data": {"a": {"k": null}}})),
+            (4, 0, json!({"classes": {"c": {}}})),
+            (5, 0, json!({"classes": {"a": {"p": 1}}})),
+            (6, 1, json!({"vars": {"v": 3}})),
+            (7, 0, json!({"data": {"z": {"k": null}}})),
+        ]);
+        let root = r#""\"":1 "v":1 "a":{"k":1}"#;
+        let (one, two) = (r#""a":{"p":1,"q":1}"#, r#""a":{"p":2,"q":1}"#);
+        let data = r#""a":{"k":1}"#;
+        let (quote, b, c) = (r#""\"":1"#, r#""b":{}"#, r#""c":{}"#);
+        each_row(
+            [
+                (&[0][..], Some(format!("{one} {root}"))),
+                (&[1], Some(format!("{two} {quote} {data}"))),
+                // What is inherited is a part of what the leaf sets itself.
+                (&[2], Some(format!("{two} {b} {quote} {data}"))),
+                (&[3], Some(format!("{two} {quote}"))),
+                (&[4], Some(format!("{one} {c} {root}"))),
+                (&[7], Some(format!("{one} {root}"))),
+                // Both have the parent's, or the same by themselves.
+                (&[2, 6], Some(format!("{two} {b} {quote} \"v\":3 {data}"))),
+                (&[2, 3], Some(format!("{two} {b} {quote} {data}"))),
+                (&[4, 5], Some(format!("{one} {c} {root}"))),
+                (&[4, 7], Some(format!("{one} {c} {root}"))),
+                // One inherits what another overrides with something else.
+                (&[1, 4], None),
+                (&[2, 5], None),
+                (&[2, 3, 4], None),
+                (&[], Some(String::new())),
+            ],
+            |(leaves, expected)| assert_eq!(union(&hierarchy, leaves), expected, "{leaves:?}"),
+        );
+    }
+
+    #[test]
+    fn many_leaves_that_set_the_same_are_one_answer() {
+        let sets = json!({"classes": {"a": {}, "b": {}}});
+        let groups: Vec<(u8, u8, Value)> =
+            (0..100).map(|number| (number, number / 50, sets.clone())).collect();
+        let hierarchy = hierarchy(&groups);
+        let leaves: Vec<u8> = (2..100).collect();
+        assert_eq!(union(&hierarchy, &leaves).as_deref(), Some(r#""a":{} "b":{}"#));
+    }
 }
