@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::model::{Group, GroupId};
+use crate::model::{Group, GroupId, SharedList};
 use name_digest::NameDigest;
 
 pub use build::{check, root_group};
@@ -54,7 +54,7 @@ impl GroupIndex {
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     /// In preorder; the root group is the first.
-    groups: Arc<[Arc<Group>]>,
+    groups: SharedList<Arc<Group>>,
     /// A digest of each name: to look for a name in the groups themselves would wait for memory twice for each.
     names: Arc<[NameDigest]>,
     shape: Arc<Lineage>,
@@ -114,7 +114,6 @@ impl Hierarchy {
     }
 
     /// Returns the group at a place.
-    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
     pub fn group(&self, index: GroupIndex) -> &Group {
         &self.groups[index.0 as usize]
     }

@@ -15,6 +15,7 @@ mod node;
 mod number;
 mod rule;
 mod shared;
+mod shared_list;
 mod table;
 mod value;
 mod withheld;
@@ -36,6 +37,7 @@ pub use rule::{Comparison, Condition, NumberComparison, Order, Path, Segment, Te
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub(crate) use shared::{shared_path, shared_text};
+pub use shared_list::SharedList;
 pub use table::Table;
 pub use value::{has_exponent, is_written_as, same, text};
 pub use withheld::{

@@ -14,6 +14,7 @@ mod dollar;
 mod element;
 mod evidence;
 mod file_cost;
+mod file_list;
 mod file_reader;
 mod gather;
 mod group;

@@ -14,18 +14,19 @@ impl Hierarchy {
         &self,
         groups: impl IntoIterator<Item = Group>,
     ) -> Option<(Self, Vec<GroupIndex>)> {
-        let mut all = self.groups.to_vec();
-        let mut places = Vec::new();
+        let (mut others, mut places) = (Vec::new(), Vec::new());
         for group in groups {
             let index = self.find(group.id)?;
             let before = self.group(index);
             let stays = index != self.root()
                 && (&before.name, &before.environment) == (&group.name, &group.environment);
-            let place = all.get_mut(index.number()).filter(|_| stays)?;
-            *place = Arc::new(Group { parent: before.parent, ..group });
+            if !stays {
+                return None;
+            }
+            others.push((index.number(), Arc::new(Group { parent: before.parent, ..group })));
             places.push(index);
         }
         let (names, shape) = (Arc::clone(&self.names), Arc::clone(&self.shape));
-        Some((Self { groups: all.into(), names, shape }, places))
+        Some((Self { groups: self.groups.with(others), names, shape }, places))
     }
 }

@@ -81,7 +81,7 @@ impl Hierarchy {
         }
         let shape = Lineage { links: links.into(), by_id };
         let names = ordered.iter().map(|it| NameDigest::of(it.name.as_str())).collect();
-        Self { groups: ordered.into(), names, shape: Arc::new(shape) }
+        Self { groups: ordered.into_iter().collect(), names, shape: Arc::new(shape) }
     }
 }
 

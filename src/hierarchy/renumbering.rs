@@ -54,11 +54,10 @@ impl Hierarchy {
     /// Returns the places of the groups that another hierarchy says otherwise; `None` if not every group
     /// keeps its place in it.
     pub(crate) fn changed_in(&self, other: &Self) -> Option<Vec<GroupIndex>> {
-        let pairs = self.groups.iter().zip(other.groups.iter());
-        let differ = |(index, (a, b)): (GroupIndex, (&Arc<Group>, &Arc<Group>))| {
-            (!Arc::ptr_eq(a, b)).then_some(index)
+        let differ = |(at, one, other): (usize, &Arc<Group>, &Arc<Group>)| {
+            (!Arc::ptr_eq(one, other)).then(|| self.at(at)).flatten()
         };
-        let changed = || self.indexes().zip(pairs).filter_map(differ).collect();
+        let changed = || self.groups.apart(&other.groups).filter_map(differ).collect();
         self.has_tree_of(other).then(changed)
     }
 

@@ -40,8 +40,7 @@ impl Hierarchy {
         let count = self.len() + placed.values().map(Vec::len).sum::<usize>()
             - lifted.iter().filter(|it| **it).count();
         let mut other = OtherShape::new(self, count);
-        let top =
-            PlacedGroup { group: Arc::clone(self.groups.first()?), before: Some(self.root()) };
+        let top = PlacedGroup { group: Arc::clone(self.groups.get(0)?), before: Some(self.root()) };
         let mut open: Vec<(GroupIndex, Children<'_>)> = Vec::new();
         let mut next = Some((self.root(), top));
         loop {
@@ -172,7 +171,7 @@ impl<'h> OtherShape<'h> {
         }
         let shape = Lineage { links: self.links.into(), by_id };
         Some(Hierarchy {
-            groups: self.groups.into(),
+            groups: self.groups.into_iter().collect(),
             names: self.names.into(),
             shape: Arc::new(shape),
         })

@@ -13,13 +13,20 @@ impl MentionedPaths {
         after: &Hierarchy,
         renumbering: &Renumbering,
     ) -> bool {
-        let rule_after = |it| renumbering.after(it).and_then(|it| rule_of(after.group(it)));
-        let is_kept = before.indexes().all(|index| {
-            let (old, new) = (rule_of(before.group(index)), rule_after(index));
+        let is_kept = |index| {
+            let (old, new) =
+                (before.group(index), renumbering.after(index).map(|it| after.group(it)));
+            if new.is_some_and(|new| std::ptr::eq(old, new)) {
+                return true;
+            }
+            let (old, new) = (rule_of(old), new.and_then(rule_of));
             is_same(old, new) || of(new).covers(&of(old)) && self.covers(&of(new))
-        });
+        };
+        if let Some(changed) = before.changed_in(after) {
+            return changed.into_iter().all(is_kept);
+        }
         let mut added = after.indexes().filter(|it| renumbering.before(*it).is_none());
-        is_kept && added.all(|it| self.covers(&of(rule_of(after.group(it)))))
+        before.indexes().all(is_kept) && added.all(|it| self.covers(&of(rule_of(after.group(it)))))
     }
 }
 

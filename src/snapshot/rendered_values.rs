@@ -19,7 +19,7 @@ use super::rendered_tail::RenderedTail;
 use super::response_cache::ResponseCache;
 use crate::classification::{FactSource, Version};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, Renumbering};
-use crate::model::{Group, Interpolation};
+use crate::model::{Group, Interpolation, SharedList};
 
 /// Room for the entries of most answers.
 const MOST_ENTRIES: usize = 32;
@@ -27,7 +27,7 @@ const MOST_ENTRIES: usize = 32;
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    of_groups: Box<[OnceLock<Arc<RenderedGroup>>]>,
+    of_groups: SharedList<OnceLock<Arc<RenderedGroup>>>,
     interpolation: Interpolation,
 }
 
@@ -64,7 +64,7 @@ impl Fragments {
             stay.push(entries.is_some());
             of_groups.push(entries.cloned().unwrap_or_default());
         }
-        Self { of_groups: of_groups.into(), interpolation: self.interpolation }
+        Self { of_groups: of_groups.into_iter().collect(), interpolation: self.interpolation }
     }
 
     /// Returns the entries without those of some groups and what stands below them.
@@ -73,12 +73,8 @@ impl Fragments {
         hierarchy: &Hierarchy,
         groups: impl Iterator<Item = &'g GroupIndex>,
     ) -> Self {
-        let mut of_groups = self.of_groups.clone();
-        for below in groups.flat_map(|it| hierarchy.subtree(*it)) {
-            if let Some(entries) = of_groups.get_mut(below.number()) {
-                *entries = OnceLock::new();
-            }
-        }
+        let below = groups.flat_map(|it| hierarchy.subtree(*it));
+        let of_groups = self.of_groups.with(below.map(|it| (it.number(), OnceLock::new())));
         Self { of_groups, interpolation: self.interpolation }
     }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::catalogue;
 use super::checks::Finding;
 use super::evidence::of_tests;
+use super::file_list::FileList;
 use super::gather::{are_warnings, sort};
 use super::group::GroupFile;
 use super::layout::Layout;
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::OwnSchemas;
-use super::places::{Origins, Places, find};
+use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use super::silence::Silence;
@@ -37,8 +38,7 @@ pub struct Checked {
     pub(super) layout: Layout,
     pub(super) schemas: Arc<OwnSchemas>,
     pub(super) search: Search,
-    /// The files, by path.
-    pub(super) readings: Vec<Arc<FileReading>>,
+    pub(super) readings: FileList,
     pub(super) types: Arc<catalogue::OfEnvironments>,
     /// What was found of each group in its place among the others, silenced or not.
     pub(super) findings: Vec<Finding>,
@@ -66,7 +66,7 @@ impl Checked {
             layout: layout.clone(),
             schemas: Arc::default(),
             search,
-            readings: Vec::new(),
+            readings: FileList::default(),
             types: Arc::default(),
             findings: Vec::new(),
             others: Arc::default(),
@@ -77,7 +77,7 @@ impl Checked {
 
     /// Keeps what was found, and nothing of what the files say.
     pub fn forget_files(&mut self) {
-        self.readings = Vec::new();
+        self.readings = FileList::default();
         self.types = Arc::default();
         self.counts =
             Counts::default().with(BudgetItem::Findings, self.counts.get(BudgetItem::Findings));
@@ -90,7 +90,7 @@ impl Checked {
 
     /// Returns what is known of a file.
     pub fn reading(&self, path: &str) -> Option<&Arc<FileReading>> {
-        find(&self.readings, path)
+        self.readings.find(path)
     }
 
     /// Returns a group as written; the root group need not be.

@@ -1,8 +1,7 @@
 //! What the nodes of classification tests show.
 
-use std::sync::Arc;
-
-use super::reading::{FileParts, FileReading};
+use super::file_list::FileList;
+use super::reading::FileParts;
 use crate::classification::Evidence;
 use crate::hierarchy::Estate;
 use crate::model::Node;
@@ -11,7 +10,7 @@ use crate::model::Node;
 const KNOWN_NODES: usize = 1_000;
 
 /// Returns what the nodes of classification tests show.
-pub(super) fn of_tests(estate: &Estate, readings: &[Arc<FileReading>]) -> Evidence {
+pub(super) fn of_tests(estate: &Estate, readings: &FileList) -> Evidence {
     let mut evidence = Evidence::default();
     let tests = readings.iter().flat_map(|it| match &it.parts {
         FileParts::Tests(tests) => tests.as_slice(),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::checks::Finding;
-use super::reading::FileReading;
+use super::file_list::FileList;
 use super::silence::Silence;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -36,11 +36,11 @@ pub(super) fn sort_findings(findings: &mut [Finding]) {
 
 /// Puts together what was found, in order and without what comments silence.
 pub(super) fn gather(
-    readings: &[Arc<FileReading>],
+    readings: &FileList,
     findings: &[Finding],
     others: &[Arc<Diagnostic>],
 ) -> Vec<Arc<Diagnostic>> {
-    let of_files = readings.iter().flat_map(|it| &it.diagnostics);
+    let of_files = readings.remarked().iter().flat_map(|it| &it.diagnostics);
     let of_groups = findings.iter().map(|it| &it.diagnostic);
     let all = of_files.chain(of_groups).chain(others);
     let silence = Silence::of(readings);
@@ -58,11 +58,10 @@ mod tests {
     use crate::document::{Position, Span};
     use crate::hierarchy::Hierarchy;
     use crate::validation::checks::CHECKS;
-    use crate::validation::silence::silences;
     use crate::validation::{Search, SourceContent, SourceFile, validate};
 
     /// Reads files of which some silence a kind of warning on their second line.
-    fn readings(paths: &[String]) -> Vec<Arc<FileReading>> {
+    fn readings(paths: &[String]) -> FileList {
         let file = |(at, path): (usize, &String)| {
             let comment = if at % 2 == 0 { "# clade: ignore suspicious-rule" } else { "#" };
             // The rule is a finding of the file by itself.
@@ -92,7 +91,7 @@ mod tests {
             ["a", "a-b", "a/b", "ab", "b"].iter().map(|it| format!("groups/{it}.yaml")).collect();
         let readings = readings(&paths);
         let root = Hierarchy::build(Vec::new()).unwrap().indexes().next().unwrap();
-        assert_eq!(readings.len(), paths.len());
+        assert_eq!(readings.iter().count(), paths.len());
         // Files that were read, in another order than theirs; some that were not, and the commit.
         let mut files: Vec<&str> = paths.iter().map(String::as_str).rev().collect();
         files.extend([".", "-", "environments/x.yaml", "groups/a.yml", "groups/aa", "zz"]);
@@ -116,7 +115,8 @@ mod tests {
             all.splice(0..0, in_files);
             let before = all.len();
             all.retain(|it| {
-                it.severity != Severity::Warning || !silences(&readings, &it.place, it.kind)
+                it.severity != Severity::Warning
+                    || !Silence::of(&readings).names(&it.place, it.kind)
             });
             silenced += before - all.len();
             sort(&mut all);

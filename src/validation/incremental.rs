@@ -16,7 +16,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::own_schemas::SchemaWork;
-use super::places::{Origins, Places, files_of, position};
+use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
@@ -67,7 +67,7 @@ impl Checked {
         let ChangedTree { hierarchy, changed: places, gone, origins, groups } = self
             .same_tree(&before.hierarchy, &differences)
             .or_else(|| self.other_tree(&before.hierarchy, &differences))?;
-        let readings = self.readings_with(changed, removed);
+        let readings = self.readings.with(changed, removed);
         let catalogues = Catalogues {
             files: Arc::clone(&before.environments),
             classes: Arc::clone(&before.catalogues),
@@ -112,7 +112,7 @@ impl Checked {
     /// Returns whether a change to a file needs all files: a schema reads it, or its path does not tell it from
     /// others, since what of a name is not UTF-8 is shown as one character.
     fn needs_all_files(&self, path: &str) -> bool {
-        let mut alike = files_of(&self.readings, path);
+        let mut alike = self.readings.all_of(path);
         self.schemas.reads(path)
             || path.contains(char::REPLACEMENT_CHARACTER)
             || alike.nth(1).is_some()
@@ -128,31 +128,6 @@ impl Checked {
         let changed = changed.iter().map(|it| FileDifference { old: old(&it.path), new: Some(it) });
         let removed = removed.iter().map(|it| FileDifference { old: old(it), new: None });
         changed.chain(removed).filter(|it| it.old.is_some() || it.new.is_some()).collect()
-    }
-
-    /// Returns the readings of all files, by path.
-    fn readings_with(
-        &self,
-        changed: &[Arc<FileReading>],
-        removed: &[&str],
-    ) -> Vec<Arc<FileReading>> {
-        let mut readings = self.readings.clone();
-        for reading in changed {
-            match position(&readings, &reading.path) {
-                Ok(at) => {
-                    if let Some(place) = readings.get_mut(at) {
-                        *place = Arc::clone(reading);
-                    }
-                }
-                Err(at) => readings.insert(at, Arc::clone(reading)),
-            }
-        }
-        for path in removed {
-            if let Ok(at) = position(&readings, path) {
-                readings.remove(at);
-            }
-        }
-        readings
     }
 
     /// Returns `None` if a schema does not allow one of some groups: where the value stands is found out

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::places::Places;
-use super::silence::silences;
+use super::silence::Silence;
 use crate::classification::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::{Span, bounded};
@@ -46,13 +46,13 @@ pub(super) fn check(
     let Some(severity) = strictness.severity() else { return Vec::new() };
     let finder = ConflictWriter { estate, places };
     // No comment silences an error.
-    let can_be_silenced = severity == Severity::Warning
-        && places.readings.iter().any(|it| it.ignores.iter().any(names_kind));
+    let silence = Silence::of(places.readings);
+    let can_be_silenced = severity == Severity::Warning && silence.has(Kind::PotentialConflict);
     let acknowledged = |group: GroupIndex, setting: Setting<'_>| {
         can_be_silenced
             && finder
                 .place(group, setting)
-                .is_some_and(|it| silences(places.readings, &it, Kind::PotentialConflict))
+                .is_some_and(|it| silence.names(&it, Kind::PotentialConflict))
     };
     let found = overlaps(estate, evidence, &acknowledged, solver);
     let limit = match shown {
@@ -64,10 +64,6 @@ pub(super) fn check(
     all.extend(more(reports.count(), severity));
     all.extend(found.ended_at.and_then(|it| unfinished(it, estate, places)));
     all
-}
-
-fn names_kind(ignore: &crate::document::Ignore) -> bool {
-    ignore.kinds.iter().any(|it| it == Kind::PotentialConflict.as_str())
 }
 
 /// Says how many alarms are not shown.

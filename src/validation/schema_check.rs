@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use super::file_list::FileList;
 use super::group::GroupFile;
 use super::own_schemas::{OwnSchemas, OwnViolation, ReadContent, SchemaWork};
-use super::reading::{FileParts, FileReading};
+use super::reading::FileParts;
 use super::source::SourceContent;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::{self, Content, Limits, Node, Span};
@@ -18,7 +19,7 @@ use crate::model::{BudgetItem, Group, Meter};
 pub(super) fn check(
     schemas: &OwnSchemas,
     hierarchy: Option<&Hierarchy>,
-    readings: &[Arc<FileReading>],
+    readings: &FileList,
     read: &ReadContent<'_>,
     meter: &Meter,
 ) -> Vec<Diagnostic> {
@@ -55,7 +56,7 @@ pub(super) fn check(
                 .map(|it| diagnostic(it, &file.place(), &mut places).in_group(group.name.as_str())),
         );
     }
-    for reading in readings {
+    for reading in readings.iter() {
         let FileParts::Node(node) = &reading.parts else { continue };
         if schemas.allow_node(node, &work) {
             continue;

@@ -10,6 +10,7 @@ use super::checked::Checked;
 use super::checks::{self, CheckContext, Finding};
 use super::commit::{dropped, no_groups, too_large};
 use super::evidence::of_tests;
+use super::file_list::FileList;
 use super::file_reader::weight;
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
@@ -82,7 +83,7 @@ pub fn check(
     beside: &(dyn Fn(&Hierarchy) + Sync),
 ) -> Checked {
     let Commit { layout, schemas, read, .. } = *commit;
-    let readings = by_path(commit.readings);
+    let readings = FileList::of(commit.readings);
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
     let origins = written(&groups).map(|(id, it)| (id, it.place())).collect();
     let mut others = Vec::new();
@@ -136,15 +137,9 @@ pub fn check(
     }
 }
 
-fn by_path(readings: &[Arc<FileReading>]) -> Vec<Arc<FileReading>> {
-    let mut readings = readings.to_vec();
-    readings.sort_by(|a, b| a.path.cmp(&b.path));
-    readings
-}
-
 /// Returns whether nothing is wrong with files by themselves, nor with what was found so far.
-fn are_right(readings: &[Arc<FileReading>], found: &[Diagnostic]) -> bool {
-    !has_error(found) && readings.iter().all(|it| are_warnings(&it.diagnostics))
+fn are_right(readings: &FileList, found: &[Diagnostic]) -> bool {
+    !has_error(found) && readings.remarked().iter().all(|it| are_warnings(&it.diagnostics))
 }
 
 fn has_error(found: &[Diagnostic]) -> bool {
@@ -220,9 +215,9 @@ struct SortedParts<'r> {
 }
 
 impl<'r> SortedParts<'r> {
-    fn of(readings: &'r [Arc<FileReading>]) -> Self {
+    fn of(readings: &'r FileList) -> Self {
         let mut sorted = Self::default();
-        for reading in readings {
+        for reading in readings.iter() {
             match &reading.parts {
                 FileParts::Nothing | FileParts::Tests(_) => {}
                 FileParts::Groups(found) => sorted.groups.extend(found),
@@ -235,14 +230,14 @@ impl<'r> SortedParts<'r> {
 }
 
 /// Returns what is wrong with the files together, whatever the groups are.
-fn of_commit(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Vec<Diagnostic> {
+fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if search != Search::Decisive {
         // Tests decide nothing about what a commit answers, so the daemon ignores them.
         let tests = readings.iter().flat_map(|it| it.tests());
         found.extend(tests.filter_map(test_case::empty_expectation));
     }
-    for reading in readings {
+    for reading in readings.iter() {
         if let FileParts::Node(file) = &reading.parts {
             found.extend(file.dollars.iter().filter_map(|it| it.finding(layout.interpolation)));
         }
@@ -257,7 +252,7 @@ fn of_commit(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
 
 /// Returns whether every file of node groups could be read: what is wrong with one that could not
 /// is said, and groups may be in it.
-fn are_read(readings: &[Arc<FileReading>]) -> bool {
+fn are_read(readings: &FileList) -> bool {
     let has_groups =
         |it: &Arc<FileReading>| matches!(it.parts, FileParts::Groups(_) | FileParts::Nothing);
     readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
