@@ -105,6 +105,11 @@ impl Snapshot {
         Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
     }
 
+    /// Returns whether this has the compiled rules of another snapshot, but for those of a few groups.
+    pub(crate) fn shares_index_of(&self, other: &Self) -> bool {
+        self.index.shares_base_of(&other.index)
+    }
+
     /// Classifies a node.
     ///
     /// # Errors

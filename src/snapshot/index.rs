@@ -51,6 +51,11 @@ impl Index {
         Self { paths: Arc::new(self.paths.with_values(values.into())), ..self }
     }
 
+    /// Returns whether this stands beside the compiled rules of another index.
+    pub(super) fn shares_base_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.base, &other.base)
+    }
+
     pub(super) fn paths(&self) -> &Paths {
         &self.paths
     }

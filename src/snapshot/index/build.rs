@@ -56,13 +56,14 @@ impl Index {
         let postings = post(hierarchy, &members, &compiler);
         let asked_by = NumberLists::of(compiler.texts.len(), &postings.texts);
         let path_info = path_info(&compiler);
-        let (searches, (texts, lists)) = rayon::join(
+        let (searches, ((texts, places), lists)) = rayon::join(
             || searches(&compiler, &asked_by, &postings),
             || {
                 let lists = NumberLists::of(members.len() + 1, &postings.dependents);
                 (TextTable::new(&compiler.texts, &asked_by), lists)
             },
         );
+        compiler.place_texts(&places);
         let (dependents, always) = lay_out(&lists, &members, &mut compiler.code);
         let (paths, program) = compiler.finish();
         let base = CompiledRules {

@@ -7,6 +7,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::super::paths::{PathId, Paths};
 use super::compiled::{CompiledTest, Op, RuleProgram};
+use super::numbers::NONE;
+use super::text_table::TextPlace;
 use super::texts::{TextId, TextIndex, TextSide};
 use crate::model::{Comparison, Condition, has_exponent};
 
@@ -131,6 +133,18 @@ impl RuleCompiler {
         }
         if let Some(uses) = self.uses.get_mut(text as usize) {
             *uses += 1;
+        }
+    }
+
+    /// Names the texts in the code by their places instead of their numbers. They have the same order, so sets stay in
+    /// theirs.
+    pub(super) fn place_texts(&mut self, places: &[TextPlace]) {
+        let in_code = self.code.iter_mut().filter_map(|op| match op {
+            Op::Is { text, .. } | Op::Has { element: text } => Some(text),
+            _ => None,
+        });
+        for text in in_code.chain(&mut self.sets) {
+            *text = places.get(*text as usize).copied().unwrap_or(NONE);
         }
     }
 

@@ -6,8 +6,7 @@ use super::super::lists::{NumberLists, PrefixedLists};
 use super::super::paths::{PathId, Paths};
 use super::literals::LiteralFinder;
 use super::numbers::GroupNumber;
-use super::text_table::TextTable;
-use super::texts::TextId;
+use super::text_table::{TextPlace, TextTable};
 use crate::model::Comparison;
 
 /// The rules of all groups, compiled together.
@@ -51,7 +50,7 @@ pub(super) struct Patch {
 pub(super) struct RuleProgram {
     pub(super) code: Box<[Op]>,
     /// The members of each set of texts, in order.
-    pub(super) sets: Arc<[TextId]>,
+    pub(super) sets: Arc<[TextPlace]>,
     /// Each distinct comparison that is more than being equal to a text.
     pub(super) tests: Arc<[CompiledTest]>,
     /// Patterns as [`OnePass`] code, each behind its length.
@@ -116,11 +115,11 @@ pub(super) enum Op {
     /// It never holds.
     Never,
     /// The value at a path has a text.
-    Is { path: PathId, text: TextId },
+    Is { path: PathId, text: TextPlace },
     /// The value at a path has one of several texts.
     OneOf { path: PathId, first: u32, end: u32 },
     /// The list at a path has an element; the number of a text tells the path.
-    Has { element: TextId },
+    Has { element: TextPlace },
     /// Another comparison, by its number.
     Test(u32),
     /// A comparison by its number, and its pattern as code, which lies beside that of others.

@@ -10,8 +10,8 @@ use super::compiled::{
     CompiledRules, CompiledTest, Index, LiteralSearch, Op, Patch, RuleProgram, Searched,
 };
 use super::numbers::{GroupNumber, NONE};
-use super::text_table::Probe;
-use super::texts::{TextId, TextSide};
+use super::text_table::{Probe, TextPlace};
+use super::texts::TextSide;
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::java_regex::{OnePass, SHORT, SubjectKind};
@@ -42,7 +42,7 @@ pub(super) struct Matcher<'r, 'n> {
     /// What is known of the text at each path.
     texts: Few<KnownText, 24>,
     /// The elements of lists that rules ask for.
-    elements: HashSet<TextId>,
+    elements: HashSet<TextPlace>,
     /// The numbers that long texts are.
     long_numbers: HashMap<PathId, Option<Decimal>>,
     /// The outcomes of comparisons that several rules ask for.
@@ -52,8 +52,8 @@ pub(super) struct Matcher<'r, 'n> {
 /// What is known of the text at a path.
 #[derive(Clone, Copy)]
 struct KnownText {
-    /// Its number among those that rules compare it with.
-    id: TextId,
+    /// Its place among those that rules compare it with.
+    place: TextPlace,
     /// Its kind, if it was searched.
     kind: Option<SubjectKind>,
 }
@@ -66,7 +66,7 @@ struct Matched {
 
 impl<'r, 'n> Matcher<'r, 'n> {
     pub(super) fn new(index: &'r Index, resolved: &'r ResolvedPaths<'n>) -> Self {
-        let texts = smallvec![KnownText { id: NONE, kind: None }; index.paths.len()];
+        let texts = smallvec![KnownText { place: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
         Self {
             base,
@@ -143,7 +143,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 for text in elements.iter().filter_map(text) {
                     let probe = index.texts.probe(path, TextSide::Element, text);
                     // A node may have a million times the same.
-                    let found = index.texts.get(&probe).filter(|it| self.elements.insert(it.id));
+                    let found = index.texts.get(&probe).filter(|it| self.elements.insert(it.place));
                     add(&mut asked, found.map(|it| it.asked_by).unwrap_or_default());
                 }
             }
@@ -151,7 +151,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         for (path, probe) in &probes {
             let Some(found) = index.texts.get(probe) else { continue };
             if let Some(known) = self.texts.get_mut(*path as usize) {
-                known.id = found.id;
+                known.place = found.place;
             }
             add(&mut asked, found.asked_by);
         }
@@ -278,8 +278,8 @@ impl<'r, 'n> Matcher<'r, 'n> {
         joined
     }
 
-    fn text(&self, path: PathId) -> TextId {
-        self.texts.get(path as usize).map_or(NONE, |it| it.id)
+    fn text(&self, path: PathId) -> TextPlace {
+        self.texts.get(path as usize).map_or(NONE, |it| it.place)
     }
 
     fn test(&mut self, program: &'r RuleProgram, number: u32) -> Result<bool, EvaluationError> {

@@ -11,11 +11,15 @@ use hashbrown::DefaultHashBuilder;
 use super::super::lists::NumberLists;
 use super::super::paths::PathId;
 use super::numbers::{GroupNumber, NONE};
-use super::texts::{TextId, TextIndex, TextSide};
+use super::texts::{TextIndex, TextSide};
 
-/// How many words stand before the text of a record: its number, the path and the side, how many bytes the text has,
-/// how many groups ask for it.
-const HEAD: usize = 4;
+/// How many words stand before the text of a record: the path and the side, how many bytes the text has, how many
+/// groups ask for it.
+const HEAD: usize = 3;
+
+/// The number by which compiled rules name a text: where its record starts. Of two texts, the one with the higher
+/// number has the higher place.
+pub(super) type TextPlace = u32;
 
 /// Texts with the groups that ask for them.
 #[derive(Debug)]
@@ -53,14 +57,16 @@ pub(super) struct Probe<'t> {
 /// A text that rules ask for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundText<'t> {
-    pub(super) id: TextId,
+    /// Where its record starts.
+    pub(super) place: TextPlace,
     /// The groups that ask for it.
     pub(super) asked_by: &'t [GroupNumber],
 }
 
 impl TextTable {
-    /// Takes the texts of values and elements; parts are searched for, not looked up.
-    pub(super) fn new(texts: &TextIndex, asked_by: &NumberLists) -> Self {
+    /// Takes the texts of values and elements; parts are searched for, not looked up. Returns the place of each text,
+    /// too, by its number.
+    pub(super) fn new(texts: &TextIndex, asked_by: &NumberLists) -> (Self, Vec<TextPlace>) {
         let looked_up = || (0..).zip(texts.iter()).filter(|(_, it)| it.1 != TextSide::Part);
         let free = TextSlot { tag: 0, start: NONE };
         let size = looked_up().count() * 2 + 1;
@@ -70,12 +76,16 @@ impl TextTable {
             hasher: DefaultHashBuilder::default(),
         };
         let mut records: Vec<u32> = Vec::new();
+        let mut places = vec![NONE; texts.len()];
         for (id, (path, side, text)) in looked_up() {
             let hash = table.hash(place(*path, *side), text);
             let start = u32::try_from(records.len()).unwrap_or(NONE);
             let groups = asked_by.get(id);
             let length = |it: usize| u32::try_from(it).unwrap_or(NONE);
-            records.extend([id, place(*path, *side), length(text.len()), length(groups.len())]);
+            if let Some(place) = places.get_mut(id as usize) {
+                *place = start;
+            }
+            records.extend([place(*path, *side), length(text.len()), length(groups.len())]);
             let words = text.as_bytes().chunks(4).map(|it| {
                 let mut word = [0; 4];
                 word.iter_mut().zip(it).for_each(|(to, from)| *to = *from);
@@ -93,15 +103,14 @@ impl TextTable {
             }
         }
         table.records = records.into();
-        table
+        (table, places)
     }
 
     /// Returns the table with other numbers of groups.
     pub(super) fn renumbered(&self, number: impl Fn(GroupNumber) -> GroupNumber) -> Self {
         let mut records = self.records.clone();
         let mut rest = &mut *records;
-        while let Some((&mut [_, _, bytes, groups], behind)) = rest.split_first_chunk_mut::<HEAD>()
-        {
+        while let Some((&mut [_, bytes, groups], behind)) = rest.split_first_chunk_mut::<HEAD>() {
             let text = (bytes as usize).div_ceil(4).min(behind.len());
             let (_, behind) = behind.split_at_mut(text);
             let (asked_by, behind) = behind.split_at_mut((groups as usize).min(behind.len()));
@@ -139,14 +148,14 @@ impl TextTable {
 
     /// Returns a record if it is that of the text.
     fn record(&self, start: u32, probe: &Probe<'_>) -> Option<FoundText<'_>> {
-        let (&[id, here, bytes, groups], rest) =
+        let (&[here, bytes, groups], rest) =
             self.records.get(start as usize..)?.split_first_chunk::<HEAD>()?;
         if here != probe.place || bytes as usize != probe.text.len() {
             return None;
         }
         let (text, rest) = rest.split_at_checked((bytes as usize).div_ceil(4))?;
         let is_it = cast_slice::<u32, u8>(text).get(..bytes as usize)? == probe.text.as_bytes();
-        is_it.then_some(FoundText { id, asked_by: rest.get(..groups as usize)? })
+        is_it.then_some(FoundText { place: start, asked_by: rest.get(..groups as usize)? })
     }
 
     fn hash(&self, place: u32, text: &str) -> u64 {
@@ -189,15 +198,17 @@ mod tests {
         }
         let part = texts.intern(3, TextSide::Part, &"part".into());
         let asked_by = NumberLists::of(texts.len(), &pairs);
-        let table = TextTable::new(&texts, &asked_by);
+        let (table, places) = TextTable::new(&texts, &asked_by);
         let find = |path, side, text: &str| {
-            table.get(&table.probe(path, side, text)).map(|it| (it.id, it.asked_by))
+            table.get(&table.probe(path, side, text)).map(|it| (it.place, it.asked_by))
         };
         for (id, (path, side, text)) in (0..).zip(texts.iter()).filter(|(id, _)| *id != part) {
-            assert_eq!(find(*path, *side, text), Some((id, asked_by.get(id))), "{text}");
+            let place = places[id as usize];
+            assert_eq!(find(*path, *side, text), Some((place, asked_by.get(id))), "{text}");
             assert_eq!(find(path + 1, *side, text), None);
         }
-        assert_eq!(find(3, TextSide::Part, "part"), None);
+        assert_eq!((find(3, TextSide::Part, "part"), places[part as usize]), (None, NONE));
+        assert!(places[..part as usize].is_sorted_by(|a, b| a < b));
         for number in 1000..9000 {
             assert_eq!(find(3, TextSide::Value, &text(number)), None);
         }
@@ -205,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_found_where_nothing_is() {
-        let table = TextTable::new(&TextIndex::default(), &NumberLists::default());
+        let (table, _) = TextTable::new(&TextIndex::default(), &NumberLists::default());
         assert!(table.get(&table.probe(0, TextSide::Value, "")).is_none());
     }
 }
