@@ -11,6 +11,7 @@ mod rendered_tail;
 mod rendered_values;
 mod request_parser;
 mod response_cache;
+mod shared_bytes;
 mod value_facts;
 
 use std::collections::BTreeMap;
@@ -95,7 +96,7 @@ impl Snapshot {
         }
         let renumbering = before.renumbering(after);
         let index = self.index.amended(before, after, &renumbering);
-        let value_facts = ValueFacts::of(&estate);
+        let value_facts = ValueFacts::of(&estate).sharing(&self.value_facts);
         let index = index.unwrap_or_else(|| Index::new(after)).with_values(value_facts.paths());
         let fragments = self.fragments.amended(before, after, &renumbering);
         let is_same = self.value_facts.paths() == value_facts.paths();
@@ -103,11 +104,6 @@ impl Snapshot {
             self.mentioned.get().filter(|it| is_same && it.stay(before, after, &renumbering));
         let mentioned = known.map_or_else(OnceLock::new, |it| OnceLock::from(Arc::clone(it)));
         Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
-    }
-
-    /// Returns whether this has the compiled rules of another snapshot, but for those of a few groups.
-    pub(crate) fn shares_index_of(&self, other: &Self) -> bool {
-        self.index.shares_base_of(&other.index)
     }
 
     /// Classifies a node.

@@ -69,6 +69,11 @@ impl MentionedPaths {
         Self::new(paths, BTreeSet::new())
     }
 
+    /// Returns how many paths there are.
+    pub(crate) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
     fn new(paths: BTreeSet<Arc<[Segment]>>, whole: BTreeSet<Arc<[Segment]>>) -> Self {
         let (mut fact, mut trusted) = (PathTree::default(), PathTree::default());
         // In order, as the tree demands.

@@ -8,7 +8,7 @@ use super::read::Reading;
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::git::{FileChanges, FilesError, Repository};
-use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::hierarchy::Hierarchy;
 use crate::model::{Budget, BudgetItem, CommitId, Counts, Meter};
 use crate::snapshot::{Index, Snapshot};
 use crate::validation::{Checked, FileReading};
@@ -93,8 +93,7 @@ impl Build<'_> {
         let bytes = match (&outcome, before, &amended) {
             (Outcome::Valid(snapshot), Some(before), Some(changed)) => {
                 let of_files: u64 = changed.iter().map(|cost| bytes_of(cost, 0)).sum();
-                let findings = checked.counts().get(BudgetItem::Findings);
-                of_files + bytes_beside(snapshot, before) + findings * SHARED_FINDING
+                of_files + snapshot.bytes_beside(before, &checked.counts())
             }
             _ => bytes_of(&checked.counts(), FULL),
         };
@@ -206,39 +205,6 @@ impl Build<'_> {
 
 /// About how many bytes a group takes in a snapshot of its own, in index and prepared answers.
 const FULL: u64 = 3_000;
-
-/// About how many it takes in one that was built from another and shares all of that.
-const SHARED: u64 = 4;
-
-/// About how many it takes in one that was built from another with an index or a tree of its own.
-const OWN_INDEX: u64 = 1_500;
-
-/// About how many its prepared answers take where it, or a group above it, says something else.
-const BELOW_A_CHANGE: u64 = 600;
-
-/// About how many it takes to say where it is written, in a snapshot of its own where one is written elsewhere.
-const ORIGIN: u64 = 100;
-
-/// About how many bytes the code of the rules takes that stand beside an index.
-const PATCH: u64 = 64 << 10;
-
-/// About how many bytes a finding takes that is shared.
-const SHARED_FINDING: u64 = 64;
-
-/// Estimates the memory of a snapshot that was built from another, beside that.
-fn bytes_beside(snapshot: &Snapshot, before: &Snapshot) -> u64 {
-    let hierarchy = &snapshot.estate.hierarchy;
-    let groups = hierarchy.len() as u64;
-    let changed = before.estate.hierarchy.changed_in(hierarchy);
-    let Some(changed) = changed.filter(|_| snapshot.shares_index_of(before)) else {
-        return groups * OWN_INDEX;
-    };
-    let below = |it: &GroupIndex| (hierarchy.end(*it).number() - it.number()) as u64;
-    let below: u64 = changed.iter().map(below).sum();
-    let has_own_origins = !Arc::ptr_eq(&snapshot.origins, &before.origins);
-    let of_a_group = if has_own_origins { SHARED + ORIGIN } else { SHARED };
-    groups * of_a_group + below.min(groups) * BELOW_A_CHANGE + PATCH
-}
 
 /// Estimates the memory of what was counted.
 fn bytes_of(counts: &Counts, of_a_group: u64) -> u64 {

@@ -56,6 +56,11 @@ impl Index {
         Arc::ptr_eq(&self.base, &other.base)
     }
 
+    /// Returns whether this has the paths of another index.
+    pub(super) fn shares_paths_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.paths, &other.paths)
+    }
+
     pub(super) fn paths(&self) -> &Paths {
         &self.paths
     }

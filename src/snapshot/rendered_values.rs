@@ -6,8 +6,8 @@
 //! counts. Where two leaves have two entries of one name that are not the same, it is for the plain path to say
 //! whether they differ.
 //!
-//! The entries of a group are written when they are first asked for, and shared by the snapshots that are compiled
-//! afterwards of commits that do not change them. What comes out for several nodes that the same groups match is
+//! The entries of a group are written when they are first asked for, and shared by the snapshots of commits that were
+//! made of each other and do not change them. What comes out for several nodes that the same groups match is
 //! written once, as long as the snapshot is live ([`ResponseCache`]).
 
 use std::sync::{Arc, OnceLock};
@@ -67,13 +67,19 @@ impl Fragments {
         Self { of_groups: of_groups.into_iter().collect(), interpolation: self.interpolation }
     }
 
-    /// Returns the entries without those of some groups and what stands below them.
+    /// Returns the entries without those of some groups, which are in order, and what stands below them.
     fn without<'g>(
         &self,
         hierarchy: &Hierarchy,
         groups: impl Iterator<Item = &'g GroupIndex>,
     ) -> Self {
-        let below = groups.flat_map(|it| hierarchy.subtree(*it));
+        let mut end = hierarchy.root();
+        let is_outermost = |it: &&GroupIndex| {
+            let stands_behind = **it >= end;
+            end = end.max(hierarchy.end(**it));
+            stands_behind
+        };
+        let below = groups.filter(is_outermost).flat_map(|it| hierarchy.subtree(*it));
         let of_groups = self.of_groups.with(below.map(|it| (it.number(), OnceLock::new())));
         Self { of_groups, interpolation: self.interpolation }
     }
@@ -170,32 +176,46 @@ impl Fragments {
     }
 }
 
-/// Returns the entry of one name that leaves set or inherit, if it is left of any; `None` if two of them differ.
+/// Returns the entry of one name that leaves set or inherit, if something is left of it in any; `None` if two of them
+/// differ. The entries are in the order of their groups, and so are the leaves.
 fn visible<'f>(
     hierarchy: &Hierarchy,
     leaves: &[GroupIndex],
     of_name: &[RenderedEntry<'f>],
 ) -> Option<Option<RenderedEntry<'f>>> {
-    if let [only] = of_name {
-        return Some(Some(*only).filter(|it| !it.text.is_empty()));
-    }
-    let nearest = |leaf: &GroupIndex| {
-        hierarchy.lineage(*leaf).find_map(|group| {
-            let at = of_name.binary_search_by_key(&group, |it| it.group).ok()?;
-            of_name.get(at)
-        })
+    let mut found: Option<RenderedEntry<'f>> = None;
+    let mut see = |entry: RenderedEntry<'f>| {
+        if !entry.text.is_empty() {
+            let first = *found.get_or_insert(entry);
+            return first.text == entry.text;
+        }
+        true
     };
-    let mut of_leaves = leaves.iter().filter_map(nearest).filter(|it| !it.text.is_empty());
-    let first = of_leaves.next();
-    of_leaves.all(|it| first.is_some_and(|first| it.text == first.text)).then_some(first.copied())
+    let leaves_before = |place: GroupIndex| leaves.partition_point(|leaf| *leaf < place);
+    // Groups that set the name, each below the one before, and how many of the leaves there inherit it of them.
+    let mut open: Vec<(RenderedEntry<'f>, GroupIndex, usize)> = Vec::new();
+    for entry in of_name {
+        let end = hierarchy.end(entry.group);
+        while let Some((above, _, left)) = open.pop_if(|(_, end, _)| *end <= entry.group) {
+            if left > 0 && !see(above) {
+                return None;
+            }
+        }
+        let below = leaves_before(end) - leaves_before(entry.group);
+        if let Some((_, _, left)) = open.last_mut() {
+            *left -= below;
+        }
+        open.push((*entry, end, below));
+    }
+    let are_alike = open.into_iter().all(|(entry, _, left)| left == 0 || see(entry));
+    are_alike.then_some(found)
 }
 
-/// Returns whether two groups set the same values.
+/// Returns whether two groups set the same values, written in the same order.
 fn sets_the_same(one: &Group, other: &Group) -> bool {
-    let values = |Group { classes, variables, config_data, .. }: &Group| {
-        (Arc::clone(classes), Arc::clone(variables), Arc::clone(config_data))
-    };
-    std::ptr::eq(one, other) || values(one) == values(other)
+    let values =
+        |it: &Group| serde_json::to_vec(&(&*it.classes, &*it.variables, &*it.config_data)).ok();
+    std::ptr::eq(one, other) || values(one).is_some_and(|it| Some(it) == values(other))
 }
 
 fn write_all<'e>(tail: &mut RenderedTail, entries: impl Iterator<Item = RenderedEntry<'e>>) {
@@ -327,6 +347,16 @@ mod tests {
             ],
             |(leaves, expected)| assert_eq!(union(&hierarchy, leaves), expected, "{leaves:?}"),
         );
+    }
+
+    #[test]
+    fn the_order_of_keys_in_a_value_is_a_part_of_it() {
+        let group = |sets: Value| hierarchy(&[(0, 0, sets)]);
+        let [one, other] = [json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1})]
+            .map(|value| group(json!({"vars": {"v": value}})));
+        let (one, other) = (one.group(one.root()), other.group(other.root()));
+        assert!(sets_the_same(one, &one.clone()));
+        assert!(!sets_the_same(one, other));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which facts are put into values, and which groups have such values.
 
+use std::sync::Arc;
+
 use crate::classification::references_of_group;
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::mentioned::MentionedPaths;
@@ -8,7 +10,7 @@ use crate::model::Interpolation;
 /// The facts and trusted data that values mention.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueFacts {
-    paths: MentionedPaths,
+    paths: Arc<MentionedPaths>,
     /// Whether the values of each group mention some, inherited ones too; empty if none do.
     of_groups: Box<[bool]>,
 }
@@ -28,7 +30,20 @@ impl ValueFacts {
             references_of_group(group, &mut |_| mentions = true);
             of_groups.push(mentions);
         }
-        Self { paths: MentionedPaths::in_values(estate), of_groups: of_groups.into() }
+        Self { paths: MentionedPaths::in_values(estate).into(), of_groups: of_groups.into() }
+    }
+
+    /// Returns the same with the paths of another commit where they are equal.
+    pub(super) fn sharing(self, before: &Self) -> Self {
+        if self.paths != before.paths {
+            return self;
+        }
+        Self { paths: Arc::clone(&before.paths), ..self }
+    }
+
+    /// Returns whether the paths are those of another commit.
+    pub(super) fn shares_paths_of(&self, before: &Self) -> bool {
+        Arc::ptr_eq(&self.paths, &before.paths)
     }
 
     /// Returns the paths that values mention.

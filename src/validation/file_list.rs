@@ -10,8 +10,8 @@ use crate::model::SharedList;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileList {
     all: SharedList<Arc<FileReading>>,
-    /// Those in which something was found, or whose comments silence warnings, in the same order: few, so that the
-    /// others are not looked at after each change.
+    /// Those in which something was found, or whose comments silence warnings, in the same order: mostly few, so that
+    /// the others need not be read after each change.
     remarked: Arc<[Arc<FileReading>]>,
 }
 
@@ -54,13 +54,13 @@ impl FileList {
     /// paths. No path stands twice among those that differ.
     pub(super) fn with(&self, changed: &[Arc<FileReading>], removed: &[&str]) -> Self {
         let is_known = |path: &str| self.find(path).is_some();
-        let stays = |it: &Arc<FileReading>| (self.position(&it.path), Arc::clone(it));
+        let placed = |it: &Arc<FileReading>| (self.position(&it.path), Arc::clone(it));
         let paths: HashSet<&str> =
             changed.iter().map(|it| &*it.path).chain(removed.iter().copied()).collect();
         let others = |it: &&Arc<FileReading>| !paths.contains(&*it.path);
         let are_known = changed.iter().all(|it| is_known(&it.path));
         let all = if are_known && !removed.iter().any(|it| is_known(it)) {
-            self.all.with(changed.iter().map(stays))
+            self.all.with(changed.iter().map(placed))
         } else {
             in_order(self.all.iter().filter(others), changed)
         };

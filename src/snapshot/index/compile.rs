@@ -18,6 +18,7 @@ pub(super) struct RuleCompiler {
     pub(super) paths: Paths,
     pub(super) texts: TextIndex,
     pub(super) code: Vec<Op>,
+    /// The members of sets, by their numbers until [`Self::place_texts`].
     pub(super) sets: Vec<TextId>,
     pub(super) tests: Vec<CompiledTest>,
     /// How many conditions ask for each text.

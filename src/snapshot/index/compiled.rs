@@ -118,7 +118,7 @@ pub(super) enum Op {
     Is { path: PathId, text: TextPlace },
     /// The value at a path has one of several texts.
     OneOf { path: PathId, first: u32, end: u32 },
-    /// The list at a path has an element; the number of a text tells the path.
+    /// The list at a path has an element; the place of a text tells the path.
     Has { element: TextPlace },
     /// Another comparison, by its number.
     Test(u32),
