@@ -114,6 +114,7 @@ impl Hierarchy {
     }
 
     /// Returns the group at a place.
+    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
     pub fn group(&self, index: GroupIndex) -> &Group {
         &self.groups[index.0 as usize]
     }

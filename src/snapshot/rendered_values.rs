@@ -170,19 +170,22 @@ impl Fragments {
         all.sort_unstable_by_key(|it| (it.key(), it.group));
         let mut union = Vec::with_capacity(all.len());
         for of_name in all.chunk_by(|a, b| a.key() == b.key()) {
-            union.extend(visible(hierarchy, leaves, of_name)?);
+            union.extend(visible(hierarchy, leaves, of_name).ok()?);
         }
         Some(union)
     }
 }
 
-/// Returns the entry of one name that leaves set or inherit, if something is left of it in any; `None` if two of them
-/// differ. The entries are in the order of their groups, and so are the leaves.
+/// Two leaves have entries of one name that are not the same.
+struct Difference;
+
+/// Returns the entry of one name that leaves set or inherit, if something is left of it in any. The entries are in the
+/// order of their groups, and so are the leaves.
 fn visible<'f>(
     hierarchy: &Hierarchy,
     leaves: &[GroupIndex],
     of_name: &[RenderedEntry<'f>],
-) -> Option<Option<RenderedEntry<'f>>> {
+) -> Result<Option<RenderedEntry<'f>>, Difference> {
     let mut found: Option<RenderedEntry<'f>> = None;
     let mut see = |entry: RenderedEntry<'f>| {
         if !entry.text.is_empty() {
@@ -198,7 +201,7 @@ fn visible<'f>(
         let end = hierarchy.end(entry.group);
         while let Some((above, _, left)) = open.pop_if(|(_, end, _)| *end <= entry.group) {
             if left > 0 && !see(above) {
-                return None;
+                return Err(Difference);
             }
         }
         let below = leaves_before(end) - leaves_before(entry.group);
@@ -208,7 +211,7 @@ fn visible<'f>(
         open.push((*entry, end, below));
     }
     let are_alike = open.into_iter().all(|(entry, _, left)| left == 0 || see(entry));
-    are_alike.then_some(found)
+    if are_alike { Ok(found) } else { Err(Difference) }
 }
 
 /// Returns whether two groups set the same values, written in the same order.
