@@ -177,7 +177,7 @@ impl Fragments {
 }
 
 /// Two leaves have entries of one name that are not the same.
-struct Difference;
+struct LeavesDiffer;
 
 /// Returns the entry of one name that leaves set or inherit, if something is left of it in any. The entries are in the
 /// order of their groups, and so are the leaves.
@@ -185,7 +185,7 @@ fn visible<'f>(
     hierarchy: &Hierarchy,
     leaves: &[GroupIndex],
     of_name: &[RenderedEntry<'f>],
-) -> Result<Option<RenderedEntry<'f>>, Difference> {
+) -> Result<Option<RenderedEntry<'f>>, LeavesDiffer> {
     let mut found: Option<RenderedEntry<'f>> = None;
     let mut see = |entry: RenderedEntry<'f>| {
         if !entry.text.is_empty() {
@@ -201,7 +201,7 @@ fn visible<'f>(
         let end = hierarchy.end(entry.group);
         while let Some((above, _, left)) = open.pop_if(|(_, end, _)| *end <= entry.group) {
             if left > 0 && !see(above) {
-                return Err(Difference);
+                return Err(LeavesDiffer);
             }
         }
         let below = leaves_before(end) - leaves_before(entry.group);
@@ -211,7 +211,7 @@ fn visible<'f>(
         open.push((*entry, end, below));
     }
     let are_alike = open.into_iter().all(|(entry, _, left)| left == 0 || see(entry));
-    if are_alike { Ok(found) } else { Err(Difference) }
+    if are_alike { Ok(found) } else { Err(LeavesDiffer) }
 }
 
 /// Returns whether two groups set the same values, written in the same order.
