@@ -99,7 +99,7 @@ impl Snapshot {
         let value_facts = ValueFacts::of(&estate).sharing(&self.value_facts);
         let index = index.unwrap_or_else(|| Index::new(after)).with_values(value_facts.paths());
         let fragments = self.fragments.amended(before, after, &renumbering);
-        let is_same = self.value_facts.paths() == value_facts.paths();
+        let is_same = value_facts.shares_paths_of(&self.value_facts);
         let known =
             self.mentioned.get().filter(|it| is_same && it.stay(before, after, &renumbering));
         let mentioned = known.map_or_else(OnceLock::new, |it| OnceLock::from(Arc::clone(it)));

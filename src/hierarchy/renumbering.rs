@@ -54,10 +54,9 @@ impl Hierarchy {
     /// Returns the places of the groups that another hierarchy says otherwise; `None` if not every group
     /// keeps its place in it.
     pub(crate) fn changed_in(&self, other: &Self) -> Option<Vec<GroupIndex>> {
-        let differ = |(at, one, other): (usize, &Arc<Group>, &Arc<Group>)| {
-            (!Arc::ptr_eq(one, other)).then(|| self.at(at)).flatten()
-        };
-        let changed = || self.groups.apart(&other.groups).filter_map(differ).collect();
+        let differ = |(_, one, other): &(usize, &Arc<Group>, &Arc<Group>)| !Arc::ptr_eq(one, other);
+        let apart = self.groups.apart(&other.groups).filter(differ);
+        let changed = || apart.filter_map(|(at, ..)| self.at(at)).collect();
         self.has_tree_of(other).then(changed)
     }
 

@@ -186,6 +186,9 @@ fn visible<'f>(
     leaves: &[GroupIndex],
     of_name: &[RenderedEntry<'f>],
 ) -> Result<Option<RenderedEntry<'f>>, LeavesDiffer> {
+    if let [only] = of_name {
+        return Ok(Some(*only).filter(|it| !it.text.is_empty()));
+    }
     let mut found: Option<RenderedEntry<'f>> = None;
     let mut see = |entry: RenderedEntry<'f>| {
         if !entry.text.is_empty() {
@@ -196,21 +199,21 @@ fn visible<'f>(
     };
     let leaves_before = |place: GroupIndex| leaves.partition_point(|leaf| *leaf < place);
     // Groups that set the name, each below the one before, and how many of the leaves there inherit it of them.
-    let mut open: Vec<(RenderedEntry<'f>, GroupIndex, usize)> = Vec::new();
+    let mut open: Vec<(RenderedEntry<'f>, usize)> = Vec::new();
     for entry in of_name {
-        let end = hierarchy.end(entry.group);
-        while let Some((above, _, left)) = open.pop_if(|(_, end, _)| *end <= entry.group) {
+        let ended = |it: &RenderedEntry<'_>| hierarchy.end(it.group) <= entry.group;
+        while let Some((above, left)) = open.pop_if(|(above, _)| ended(above)) {
             if left > 0 && !see(above) {
                 return Err(LeavesDiffer);
             }
         }
-        let below = leaves_before(end) - leaves_before(entry.group);
-        if let Some((_, _, left)) = open.last_mut() {
+        let below = leaves_before(hierarchy.end(entry.group)) - leaves_before(entry.group);
+        if let Some((_, left)) = open.last_mut() {
             *left -= below;
         }
-        open.push((*entry, end, below));
+        open.push((*entry, below));
     }
-    let are_alike = open.into_iter().all(|(entry, _, left)| left == 0 || see(entry));
+    let are_alike = open.into_iter().all(|(entry, left)| left == 0 || see(entry));
     if are_alike { Ok(found) } else { Err(LeavesDiffer) }
 }
 

@@ -78,3 +78,74 @@ impl Snapshot {
         new * FINDING + counts.get(BudgetItem::Findings) * SHARED_FINDING
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Budget, CommitId, Meter};
+    use crate::validation::{
+        Checked, FileKind, Search, SourceContent, SourceFile, read_file, validate,
+    };
+
+    /// How many groups there are, the root group counted: a parent, and its children.
+    const GROUPS: u64 = 102;
+
+    fn file(number: u64, text: &str) -> SourceFile {
+        let content = SourceContent::Bytes(text.as_bytes().to_vec().into());
+        SourceFile { path: format!("groups/{number}.yaml").into(), content }
+    }
+
+    fn text(number: u64) -> String {
+        let (parent, fact) = if number > 0 { ("parent: g0\n", "a") } else { ("", "p") };
+        let rule = format!("[\"=\", [fact, {fact}], \"{number}\"]");
+        format!("name: g{number}\n{parent}rule: {rule}\nclasses: {{a{number}: {{}}}}\n")
+    }
+
+    fn snapshot(before: Option<&Snapshot>, checked: &Checked) -> Snapshot {
+        let commit = CommitId::from_bytes([1; 20]);
+        let estate = checked.estate.clone().unwrap();
+        let (origins, found) = (Arc::clone(&checked.origins), checked.diagnostics.clone());
+        let snapshot = match before {
+            Some(before) => before.amended(commit, estate, origins, found),
+            None => Snapshot::new(commit, estate, origins, found),
+        };
+        snapshot.mentioned();
+        snapshot
+    }
+
+    /// Returns the estimate for a commit that writes a file in another way.
+    fn bytes(number: u64, from: &str, to: &str) -> u64 {
+        let files: Vec<SourceFile> =
+            (0..GROUPS - 1).map(|number| file(number, &text(number))).collect();
+        let checked = validate(&files, Search::Decisive);
+        let before = snapshot(None, &checked);
+        let other = text(number).replace(from, to);
+        assert_ne!(other, text(number));
+        let reading = read_file(&file(number, &other), FileKind::Groups).into();
+        let checked = checked.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT)).unwrap();
+        snapshot(Some(&before), &checked).bytes_beside(&before, &checked.counts())
+    }
+
+    #[test]
+    fn what_a_commit_shares_counts_little_and_what_is_its_own_in_full() {
+        let described = bytes(7, "classes", "description: x\nclasses");
+        assert_eq!(described, GROUPS * SHARED_GROUP + ANSWERS + PATCH);
+        // All groups below inherit what the parent sets.
+        let inherited = bytes(0, "a0: {}", "b0: {}");
+        assert_eq!(inherited - described, (GROUPS - 2) * ANSWERS);
+        let rule = bytes(7, "\"7\"", "other");
+        assert_eq!(
+            rule - described,
+            3 * PATH,
+            "the name, and facts of the parent and its children"
+        );
+        let mentioned = bytes(7, "[fact, a]", "[fact, b]");
+        assert_eq!(mentioned - described, 2 * 4 * PATH, "of the index, and of what is stored");
+        let found = bytes(7, "[fact, a]", "[fact, osfamily]");
+        assert_eq!(found - mentioned, FINDING, "files count what is found in them by themselves");
+        let moved = bytes(7, "name: g7", "# moved\nname: g7");
+        assert_eq!(moved - described, GROUPS * ORIGIN);
+        let renamed = bytes(7, "g7", "other");
+        assert!(renamed > GROUPS * (OWN_GROUP + ORIGIN), "{renamed}");
+    }
+}

@@ -18,10 +18,9 @@ pub(super) struct FileList {
 impl FileList {
     /// Puts files in order.
     pub(super) fn of(files: &[Arc<FileReading>]) -> Self {
-        let mut files = files.to_vec();
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        let remarked = files.iter().filter(|it| is_remarked(it)).cloned().collect();
-        Self { all: files.into_iter().collect(), remarked }
+        let all: SharedList<Arc<FileReading>> = in_order(files.iter());
+        let remarked = all.iter().filter(|it| is_remarked(it)).cloned().collect();
+        Self { all, remarked }
     }
 
     /// Returns the files.
@@ -62,20 +61,18 @@ impl FileList {
         let all = if are_known && !removed.iter().any(|it| is_known(it)) {
             self.all.with(changed.iter().map(placed))
         } else {
-            in_order(self.all.iter().filter(others), changed)
+            in_order(self.all.iter().filter(others).chain(changed))
         };
-        let changed: Vec<_> = changed.iter().filter(|it| is_remarked(it)).cloned().collect();
-        let remarked = in_order(self.remarked.iter().filter(others), &changed);
-        Self { all, remarked: remarked.iter().cloned().collect() }
+        let changed = changed.iter().filter(|it| is_remarked(it));
+        Self { all, remarked: in_order(self.remarked.iter().filter(others).chain(changed)) }
     }
 }
 
-/// Returns files by path, of which all but some are in order.
-fn in_order<'r>(
+/// Returns files by path.
+fn in_order<'r, C: FromIterator<Arc<FileReading>>>(
     files: impl Iterator<Item = &'r Arc<FileReading>>,
-    others: &'r [Arc<FileReading>],
-) -> SharedList<Arc<FileReading>> {
-    let mut files: Vec<&Arc<FileReading>> = files.chain(others).collect();
+) -> C {
+    let mut files: Vec<&Arc<FileReading>> = files.collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.into_iter().cloned().collect()
 }

@@ -25,8 +25,8 @@ impl<'r> Silence<'r> {
 
     /// Returns whether a comment names a kind of finding.
     pub(super) fn has(&self, kind: Kind) -> bool {
-        let kinds = self.files.iter().flat_map(|it| &it.ignores).flat_map(|it| &it.kinds);
-        kinds.into_iter().any(|it| it == kind.as_str())
+        let mut kinds = self.files.iter().flat_map(|it| &it.ignores).flat_map(|it| &it.kinds);
+        kinds.any(|it| it == kind.as_str())
     }
 
     /// Returns whether a comment on the line above names a kind of finding.
