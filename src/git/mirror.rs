@@ -14,6 +14,7 @@ mod packs;
 mod parts;
 mod privacy;
 mod repair;
+mod reused;
 
 use std::path::Path;
 
@@ -24,6 +25,7 @@ use self::advertised::Advertised;
 use self::directory::Directory;
 use self::local::Source;
 use self::parts::{Joined, Others, Wanted};
+use self::reused::Reused;
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
 use super::options::MirrorOptions;
@@ -32,6 +34,8 @@ use super::remote::Remote;
 use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, oid};
 use super::transport::Attempt;
 use crate::model::CommitId;
+
+pub(super) use self::reused::Taken;
 
 pub use self::error::MirrorError;
 #[cfg(feature = "fuzzing")]
@@ -52,7 +56,7 @@ pub struct Mirror {
     /// Held while refs are written, never while the remote is waited for.
     refs: Mutex<()>,
     /// What the last push read from, with the trees that the next one needs again.
-    push_repository: Mutex<Option<Repository>>,
+    push_repository: Reused<Repository>,
 }
 
 /// What a fetch brought.
@@ -89,7 +93,7 @@ impl Mirror {
             others: Box::default(),
             fetching: Mutex::default(),
             refs: Mutex::default(),
-            push_repository: Mutex::default(),
+            push_repository: Reused::default(),
         })
     }
 
@@ -188,18 +192,19 @@ impl Mirror {
     }
 
     /// Returns what the last push read from, or opens the repository. A push that succeeds keeps it for the next one.
-    pub(super) fn take_push_repository(&self) -> Result<Repository, OpenError> {
-        let last = self.push_repository.lock().take();
-        last.map_or_else(|| self.repository(), Ok)
+    pub(super) fn take_push_repository(&self) -> Result<(Repository, Taken), OpenError> {
+        let (last, taken) = self.push_repository.take();
+        Ok((last.map_or_else(|| self.repository(), Ok)?, taken))
     }
 
-    pub(super) fn keep_push_repository(&self, repository: Repository) {
-        *self.push_repository.lock() = Some(repository);
+    pub(super) fn keep_push_repository(&self, repository: Repository, taken: &Taken) {
+        self.push_repository.keep(repository, taken);
     }
 
-    /// Closes what the last push read from: a file that is removed takes room as long as it is open.
+    /// Closes what the last push read from, and what one reads from now once it ends: a file that is removed takes
+    /// room as long as it is open, and the mirror may be another one.
     pub(super) fn close_push_repository(&self) {
-        self.push_repository.lock().take();
+        self.push_repository.close();
     }
 
     pub(super) fn options(&self) -> &MirrorOptions {

@@ -60,13 +60,13 @@ impl Mirror {
         let broken = |error: &dyn std::fmt::Display| {
             PushError::Failed(FetchError::new(FetchFailure::CorruptObjects, error.to_string()))
         };
-        let repository = self.take_push_repository().map_err(|it| broken(&it))?;
+        let (repository, taken) = self.take_push_repository().map_err(|it| broken(&it))?;
         let tried = push_once(&repository, self.remote(), self.options(), branch, commit, expected);
         let tried = match tried {
             Try::Done => {
                 let _refs = self.lock_refs();
                 note_pushed(&repository, branch, commit);
-                self.keep_push_repository(repository);
+                self.keep_push_repository(repository, &taken);
                 return Ok(());
             }
             other => other,

@@ -64,10 +64,10 @@ impl Mirror {
             joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
         *joined = kept;
         if !gone.is_empty() {
+            let removed = gone.iter().try_for_each(|(index, _)| remove(index));
+            // Behind it: a push that began meanwhile may have opened them.
             self.close_push_repository();
-        }
-        for (index, _) in gone {
-            remove(&index)?;
+            removed?;
         }
         let repository = self.directory.repository();
         let before: HashSet<&PathBuf> = joined.iter().map(|(index, _)| index).collect();
@@ -80,8 +80,9 @@ impl Mirror {
         match join(&repository, small) {
             // The rest is joined the next time.
             Err(TidyError::Damaged { index, damage }) => {
+                let replaced = indexes::replace(&index, &damage);
                 self.close_push_repository();
-                indexes::replace(&index, &damage)?;
+                replaced?;
                 return Ok(0);
             }
             joined => joined?,
@@ -247,7 +248,7 @@ mod tests {
             let commit = inner.commit(None, &who, &who, "x", &tree, &[&parent]).unwrap();
             self.mirror.push(&branch, id_of(commit), Some(id_of(head)), None).unwrap();
             assert_eq!(self.origin.head().unwrap().target(), Some(commit));
-            self.mirror.push_repository.lock().is_some()
+            self.mirror.push_repository.has_value()
         }
 
         fn packs(&self) -> usize {
@@ -281,13 +282,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_push_reads_from_while_the_mirror_is_renewed_is_not_kept() {
+        let world = World::new();
+        world.commit(0);
+        world.mirror.fetch(None).unwrap();
+        let (repository, taken) = world.mirror.take_push_repository().unwrap();
+        world.mirror.renew(None).unwrap();
+        world.mirror.keep_push_repository(repository, &taken);
+        assert!(!world.mirror.push_repository.has_value());
+        assert!(world.push(0));
+    }
+
+    #[test]
     fn what_pushes_read_from_is_kept_until_packs_change() {
         let world = World::new();
         for number in 0..5 {
             world.commit(number);
             world.mirror.fetch(None).unwrap();
         }
-        let is_kept = || world.mirror.push_repository.lock().is_some();
+        let is_kept = || world.mirror.push_repository.has_value();
         assert!(world.push(0));
         assert!(world.push(1), "with what the push before left");
         assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
