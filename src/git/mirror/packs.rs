@@ -65,7 +65,7 @@ impl Mirror {
         *joined = kept;
         if !gone.is_empty() {
             let removed = gone.iter().try_for_each(|(index, _)| remove(index));
-            // Behind it: a push that began meanwhile may have opened them.
+            // After the removal: a push that begins before it may still open them.
             self.close_push_repository();
             removed?;
         }
@@ -290,6 +290,22 @@ mod tests {
         world.mirror.renew(None).unwrap();
         world.mirror.keep_push_repository(repository, &taken);
         assert!(!world.mirror.push_repository.has_value());
+        assert!(world.push(0));
+    }
+
+    #[test]
+    fn what_a_push_reads_from_while_packs_are_joined_or_removed_is_not_kept() {
+        let world = World::new();
+        for number in 0..5 {
+            world.commit(number);
+            world.mirror.fetch(None).unwrap();
+        }
+        for (what, joined) in [("joined", 5), ("removed", 0)] {
+            let (repository, taken) = world.mirror.take_push_repository().unwrap();
+            assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), joined, "{what}");
+            world.mirror.keep_push_repository(repository, &taken);
+            assert!(!world.mirror.push_repository.has_value(), "{what}");
+        }
         assert!(world.push(0));
     }
 

@@ -9,8 +9,8 @@ pub(super) struct Reused<T>(Mutex<Inner<T>>);
 #[derive(Debug)]
 struct Inner<T> {
     value: Option<T>,
-    /// How often it was to be dropped.
-    drops: u64,
+    /// How often it was closed.
+    closings: u64,
 }
 
 /// When something was taken.
@@ -19,7 +19,7 @@ pub(in super::super) struct Taken(u64);
 
 impl<T> Default for Reused<T> {
     fn default() -> Self {
-        Self(Mutex::new(Inner { value: None, drops: 0 }))
+        Self(Mutex::new(Inner { value: None, closings: 0 }))
     }
 }
 
@@ -27,13 +27,13 @@ impl<T> Reused<T> {
     /// Takes what the last use left, and notes when.
     pub(super) fn take(&self) -> (Option<T>, Taken) {
         let mut inner = self.0.lock();
-        (inner.value.take(), Taken(inner.drops))
+        (inner.value.take(), Taken(inner.closings))
     }
 
-    /// Leaves it for the next use, unless it was to be dropped since it was taken.
+    /// Leaves it for the next use, unless it was closed since it was taken.
     pub(super) fn keep(&self, value: T, taken: &Taken) {
         let mut inner = self.0.lock();
-        if inner.drops == taken.0 {
+        if inner.closings == taken.0 {
             inner.value = Some(value);
         }
     }
@@ -42,7 +42,7 @@ impl<T> Reused<T> {
     pub(super) fn close(&self) {
         let mut inner = self.0.lock();
         inner.value = None;
-        inner.drops = inner.drops.wrapping_add(1);
+        inner.closings = inner.closings.wrapping_add(1);
     }
 
     #[cfg(test)]
