@@ -1,7 +1,6 @@
 //! The real program, answering from a repository of ten thousand groups.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use git2::{IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 use tempfile::TempDir;
 
+use super::connection::Connection;
 use super::world::{Scale, estates};
 
 pub(crate) struct Daemon {
@@ -87,16 +87,17 @@ impl Daemon {
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
-                let before = builds(&address);
+                let mut connection = Connection::new(&address);
+                let before = builds(&mut connection);
                 for commit in commits.into_iter().skip(1) {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
                     move_head(&directory, commit);
-                    ask(&address, "POST /controller/reconcile");
+                    connection.exchange("POST", "/controller/reconcile", "", b"");
                     std::thread::sleep(BETWEEN);
                 }
-                builds(&address) - before
+                builds(&mut connection) - before
             }
         });
         Changing { stop, thread }
@@ -116,22 +117,11 @@ const COMMITS: usize = 8;
 /// What lies between two of them: the daemon fetches once a second at most when it is asked to.
 const BETWEEN: Duration = Duration::from_millis(1100);
 
-/// Asks for something without a body; returns the response.
-fn ask(address: &str, what: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!(
-        "{what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
-}
-
 /// Returns how many commits the daemon has built and made live.
-fn builds(address: &str) -> usize {
-    let metrics = ask(address, "GET /metrics");
+fn builds(connection: &mut Connection) -> usize {
+    let (_, metrics) = connection.exchange("GET", "/metrics", "", b"");
     let live = "clade_snapshot_builds_total{result=\"live\"} ";
+    let metrics = String::from_utf8(metrics).unwrap();
     metrics.lines().find_map(|line| line.strip_prefix(live)).unwrap().parse().unwrap()
 }
 
