@@ -65,8 +65,8 @@ impl SharedState {
     }
 
     /// Waits until no candidate is being built. Blocking.
-    pub(super) fn wait_until_idle(&self) {
-        drop(self.wait_while(|it| it.is_deciding() && !it.stopping));
+    pub(super) fn wait_until_idle(&self) -> MutexGuard<'_, ReconcileState> {
+        self.wait_while(|it| it.is_deciding() && !it.stopping)
     }
 
     /// Requests a fetch.

@@ -22,6 +22,8 @@ enum During {
     Nothing,
     Pin,
     Fetch,
+    /// Not while it is pushed, but while its base is chosen.
+    EarlyFetch,
     OthersPush,
     AnswerIsLost,
 }
@@ -231,6 +233,7 @@ impl World {
             1 => During::Fetch,
             2 => During::OthersPush,
             3 => During::AnswerIsLost,
+            4 => During::EarlyFetch,
             _ => During::Nothing,
         };
         let expects = self.is_on_branch(write) && self.is_remembered(write);
@@ -268,7 +271,7 @@ impl World {
                     }
                 }))
             }
-            (During::Fetch, Some(daemon), _) => {
+            (During::Fetch | During::EarlyFetch, Some(daemon), _) => {
                 let stages = Arc::clone(&daemon.stages);
                 Some(Rc::new(move || {
                     stages.fetcher.fetch(Trigger::Poll).ok();
@@ -285,10 +288,20 @@ impl World {
             }
             _ => None,
         };
-        SimulatedRemote::during_push(hook);
+        match during {
+            // A writer that fetches first opens the mirror in it.
+            During::EarlyFetch if !self.was_fetched() => {}
+            During::EarlyFetch => SimulatedRemote::before_opening(hook),
+            _ => SimulatedRemote::during_push(hook),
+        }
         let id = self.random.u128(..);
         let done = self.as_daemon(|it| it.write(&format!("group {number}"), id));
         (done, pinned.get())
+    }
+
+    fn was_fetched(&self) -> bool {
+        let daemon = self.daemon.as_ref();
+        daemon.is_some_and(|it| it.stages.state.lock().last_contact.is_some())
     }
 
     /// Compares the answer to a write with what is at the remote.

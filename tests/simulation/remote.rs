@@ -32,6 +32,8 @@ struct State {
 thread_local! {
     /// What happens while the next push is under way.
     static DURING_PUSH: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    /// What happens before the mirror is opened next.
+    static BEFORE_OPENING: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
 impl SimulatedRemote {
@@ -65,6 +67,11 @@ impl SimulatedRemote {
         DURING_PUSH.set(happens);
     }
 
+    /// Has something happen before the mirror is opened next.
+    pub(super) fn before_opening(happens: Option<Rc<dyn Fn()>>) {
+        BEFORE_OPENING.set(happens);
+    }
+
     fn reach(&self) -> Result<(), FetchError> {
         self.fuse.burn();
         if self.is_reachable() { Ok(()) } else { Err(unreachable()) }
@@ -89,6 +96,9 @@ impl Upstream for SimulatedRemote {
     }
 
     fn repository(&self) -> Result<Repository, OpenError> {
+        if let Some(happens) = BEFORE_OPENING.take() {
+            happens();
+        }
         Ok(self.open())
     }
 

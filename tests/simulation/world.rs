@@ -155,11 +155,16 @@ impl World {
         let clock = simulate(self.now);
         let stages = Arc::clone(&daemon.stages);
         // A writer waits for the builder.
-        instead_of_waiting(Some(Rc::new(move || stages.builder.build_candidate())));
+        instead_of_waiting(Some(Rc::new(move || {
+            while stages.state.lock().has_pending() {
+                stages.builder.build_candidate();
+            }
+        })));
         let done = until_killed(|| act(&daemon));
         instead_of_waiting(None);
         drop(clock);
         SimulatedRemote::during_push(None);
+        SimulatedRemote::before_opening(None);
         match done {
             Ok(done) => {
                 self.daemon = Some(daemon);

@@ -46,13 +46,7 @@ impl Applier {
         if !was_fetched {
             self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
         }
-        self.state.wait_until_idle();
-        let repository = self.source.repository().map_err(|it| WriteError::internal(&it))?;
-        let observed = self.observed_unless_blocked()?;
-        let WriteBranch { name, head } = self
-            .source
-            .write_branch(&repository, observed)
-            .map_err(|it| WriteError::internal(&it))?;
+        let (repository, WriteBranch { name, head }) = self.settled_branch()?;
         let commit = head.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
         let verified =
             self.verifier.verify(&repository, commit, Trust::Begin).map_err(LookupError::from)?;
@@ -67,9 +61,29 @@ impl Applier {
         Ok(Tip { repository, branch, commit, snapshot })
     }
 
-    /// Returns where the last fetch found the branch, unless an operator has to resume before writes.
-    fn observed_unless_blocked(&self) -> Result<Option<CommitId>, WriteError> {
-        let state = self.state.lock();
+    /// Returns the branch when what was fetched of it last is decided about: live, or not valid.
+    fn settled_branch(&self) -> Result<(Repository, WriteBranch), WriteError> {
+        for _ in 0..=self.settings.retries {
+            let observed = self.observed_when_idle()?;
+            let repository = self.source.repository().map_err(|it| WriteError::internal(&it))?;
+            let branch = self
+                .source
+                .write_branch(&repository, observed)
+                .map_err(|it| WriteError::internal(&it))?;
+            if branch.head == observed {
+                return Ok((repository, branch));
+            }
+            // A repository that is read in place has gone on: the policies decide about that first.
+            self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
+        }
+        Err(WriteError::Conflict(self.settings.retries + 1))
+    }
+
+    /// Returns where the last fetch found the branch when no candidate is being built, unless an operator has to
+    /// resume before writes. Blocking.
+    fn observed_when_idle(&self) -> Result<Option<CommitId>, WriteError> {
+        // In one step: a head that is fetched after the wait would be a candidate again.
+        let state = self.state.wait_until_idle();
         if let Some(pinned) = state.pinned() {
             let message = format!("an operator pinned the commit {pinned}: resume to write again");
             return Err(WriteError::Blocked(message));

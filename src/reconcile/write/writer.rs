@@ -212,9 +212,6 @@ impl Writer {
             let since = Instant::now();
             let applied = self.apply_all(&tip, writes);
             let Some(last) = applied.last().map(|it| it.snapshot.commit) else { return };
-            if last == tip.commit {
-                return self.answer_all(applied, tip.commit);
-            }
             match self.push_and_activate(&tip, &applied, last, since) {
                 Ok(()) => return self.answer_all(applied, tip.commit),
                 Err(Failure::Withheld(withheld)) => return answer_withheld(applied, withheld),
@@ -275,7 +272,7 @@ impl Writer {
         history.edit(answer.group()?)
     }
 
-    /// Pushes the last of some commits and makes it live.
+    /// Pushes the last of some commits, unless the branch is at it already, and makes it live.
     fn push_and_activate(
         &self,
         tip: &Tip,
@@ -284,17 +281,24 @@ impl Writer {
         since: Instant,
     ) -> Result<(), Failure> {
         let snapshot = self.applier.admit(&tip.repository, last).map_err(Failure::Unpushed)?;
+        if last != tip.commit {
+            self.push(tip, applied, last)?;
+        }
+        self.activate_pushed(&tip.repository, snapshot, since).map_err(Failure::Withheld)
+    }
+
+    /// Pushes the last of some commits.
+    fn push(&self, tip: &Tip, applied: &[Applied], last: CommitId) -> Result<(), Failure> {
         let pushing = applied.iter().filter_map(Applied::pushing).collect();
         self.idempotency.record_pushing(pushing).map_err(|it| Failure::Unpushed(it.into()))?;
         let shown = self.state.show_push();
         let files = applied.iter().flat_map(|it| it.changeset.files.keys());
         let pushed = self.source.push(&tip.repository, &tip.branch, last, tip.commit, files);
         drop(shown);
-        pushed.map_err(Failure::Push)?;
-        self.activate_pushed(&tip.repository, snapshot, since).map_err(Failure::Withheld)
+        pushed.map_err(Failure::Push)
     }
 
-    /// Makes a commit live that was pushed just now.
+    /// Makes a commit live that the branch is at.
     fn activate_pushed(
         &self,
         repository: &Repository,

@@ -53,6 +53,35 @@ fn a_repository_read_in_place_is_written_in_place() {
 }
 
 #[test]
+fn a_repository_read_in_place_is_followed_before_it_is_written() {
+    let id = "aaaaaaaa-0000-4000-8000-00000000000a";
+    let a = format!("name: A\nid: {id}\n");
+    let hub = Hub::new(&[("groups/a.yaml", &a)]);
+    let repository = hub.text_path();
+    let in_place = ["--repo", &repository, "--writes", "commit", "--interval", "1h"];
+    let daemon = Daemon::start(&[in_place.as_slice(), &["--on-rewrite", "hold"]].concat());
+    let path = format!("/v1/groups/{id}");
+    let describe = |text: &str| post(&daemon, &path, &json!({"description": text}));
+    let active = || daemon.get("/controller/status").json()["active"]["commit"].clone();
+    // A write that finds nothing to change is answered when what it found is live.
+    let first = hub.head_id();
+    let described = hub.commit("by hand", &[("groups/a.yaml", &(a.clone() + "description: d\n"))]);
+    assert_eq!(active(), first, "the daemon has not noticed it");
+    let found = describe("d");
+    assert_eq!(found.status, 200, "{}", found.body);
+    assert_eq!(daemon.get(&path).json()["description"], "d");
+    assert_eq!(active(), described);
+    // One on a branch that was rewritten waits for an operator as any commit does.
+    let first = git2::Oid::from_str(&first).unwrap();
+    hub.inner.reference("refs/heads/main", first, true, "rewritten").unwrap();
+    let other = hub.commit("another", &[("groups/b.yaml", "name: B\n")]);
+    let held = describe("e");
+    assert_eq!(held.status, 409, "{}", held.body);
+    assert!(held.body.contains("resume"), "{}", held.body);
+    assert_eq!((hub.head_id(), active()), (other, described.into()));
+}
+
+#[test]
 fn a_working_tree_follows_unless_it_has_changes() {
     let repository = GitRepository::new();
     repository.commit("first", &[("groups/a.yaml", A)]);
