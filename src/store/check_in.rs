@@ -13,6 +13,7 @@ use super::row_text::RowText;
 use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
+use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Map, Node, Value};
 use crate::snapshot::Snapshot;
 
@@ -96,7 +97,7 @@ pub(super) trait RowContent: Sized {
 }
 
 /// The JSON text of a row.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FactsBody {
     #[serde(default)]
     pub(super) fact: Map<String, Value>,
@@ -321,6 +322,21 @@ impl Row {
         let fact = text.get(FACT.len()..self.facts_end);
         let trusted = text.get(self.facts_end + TRUSTED.len()..text.len().saturating_sub(1));
         (fact.unwrap_or("{}"), trusted.unwrap_or("{}"))
+    }
+
+    /// Returns the node with what some paths mention of its facts and trusted data.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they are not two objects.
+    pub(super) fn mentioned(
+        &self,
+        name: &str,
+        paths: &MentionedPaths,
+    ) -> Result<Node, serde_json::Error> {
+        let (fact, trusted) = self.texts();
+        let (fact, trusted) = paths.keep_text(fact, trusted)?;
+        Ok(Node { name: name.to_owned(), fact, trusted })
     }
 }
 

@@ -4,10 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::check_in::{Answered, FactsPresence, Row};
+use super::check_in::{Answered, FactsBody, FactsPresence, Row};
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
@@ -286,7 +285,8 @@ impl Preparation {
                 }
             }
             groups => {
-                let node = stored_node(name, row, &paths.paths);
+                // What is stored are two objects.
+                let node = row.mentioned(name, &paths.paths).unwrap_or_else(|_| Node::named(name));
                 let record = AnswerRecord::of_groups(&snapshot.estate, &node, groups.as_deref());
                 Arc::new(AnswerContent::new(&record)?)
             }
@@ -314,21 +314,12 @@ impl Preparation {
     }
 }
 
-/// Returns a node with what is stored of its mentioned facts and trusted data.
-fn stored_node(name: &str, row: &Row, paths: &MentionedPaths) -> Node {
-    let (fact, trusted) = row.texts();
-    // What is stored are two objects.
-    let (fact, trusted) = paths.keep_text(fact, trusted).unwrap_or_default();
-    Node { name: name.to_owned(), fact, trusted }
-}
-
 /// Returns the facts and trusted data of a check-in that rules or values mention, in JSON.
 fn inputs(row: &Row, paths: &MentionedPaths) -> Vec<u8> {
-    let (fact, trusted) = row.texts();
-    match paths.keep_text(fact, trusted) {
-        Ok((fact, trusted)) => json!({"fact": fact, "trusted": trusted}).to_string().into_bytes(),
-        Err(_) => row.body.to_vec(),
-    }
+    let written = row
+        .mentioned("", paths)
+        .and_then(|Node { fact, trusted, .. }| serde_json::to_vec(&FactsBody { fact, trusted }));
+    written.unwrap_or_else(|_| row.body.to_vec())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::check_in::FactsBody;
 use super::compression::{pack, unpack};
 use super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn};
 use crate::answer::{AnswerDigest, AnswerRecord, ChangeCause, GivenAnswer, MentionedFacts, cause};
-use crate::mentioned::{FactDifference, differences};
+use crate::mentioned::{FactDifference, MentionedPaths, differences};
 use crate::model::{CommitId, Node};
 use crate::snapshot::Snapshot;
 
@@ -32,26 +32,26 @@ pub(super) fn explain(
     let Some(before) = before else { return (ChangeCause::First, None) };
     let after = GivenAnswer { digest: answer.content.digest, commit: answer.snapshot.commit };
     let old_snapshot = preparation.snapshot(before.given.commit);
-    let paths = match old_snapshot {
-        Some(old) => answer.paths.paths.union(old.mentioned()),
-        None => (*answer.paths.paths).clone(),
-    };
-    let old = before.facts.as_deref().and_then(|it| Facts::read(name, it));
-    let new = check_in.knows_facts(&paths).then(|| Facts::read(name, &check_in.row.body)).flatten();
+    let paths = &answer.paths.paths;
+    let of_both = old_snapshot.map(|it| it.mentioned());
+    let of_both = of_both.filter(|it| !paths.covers(it)).map(|it| paths.union(it));
+    let paths = of_both.as_ref().unwrap_or(paths);
+    let old = before.facts.as_deref().and_then(|it| read_node(name, it));
+    let new = check_in.knows_facts(paths).then(|| match &of_both {
+        Some(paths) => check_in.row.mentioned(name, paths).ok(),
+        // They are found already.
+        None => read_node(name, &answer.inputs),
+    });
+    let new = new.flatten();
     let (changed, found) = match (&old, &new) {
-        (Some(old), Some(new)) => {
-            let found = differences(&old.0, &new.0, &paths);
-            let is_same =
-                found.is_empty() && paths.are_known_of(&old.0) && paths.are_known_of(&new.0);
-            (if is_same { MentionedFacts::Same } else { MentionedFacts::Changed }, found)
-        }
+        (Some(old), Some(new)) => compare(old, new, paths),
         _ => (MentionedFacts::Changed, Vec::new()),
     };
-    let classified = |facts: Option<&Facts>, snapshot: Option<&Snapshot>| {
+    let classified = |node: Option<&Node>, snapshot: Option<&Snapshot>| {
         let snapshot = snapshot?;
         // A value that was withheld decides something else, or nothing.
-        let facts = facts.filter(|it| snapshot.mentioned().are_known_of(&it.0))?;
-        Some(digest(snapshot, &facts.0))
+        let node = node.filter(|it| snapshot.mentioned().are_known_of(it))?;
+        Some(digest(snapshot, node))
     };
     let cause = cause(
         Some(before.given),
@@ -63,15 +63,24 @@ pub(super) fn explain(
     (cause, write_facts(&found))
 }
 
-/// A node as it was stored.
-#[derive(Debug)]
-struct Facts(Node);
+/// Reads a node with the facts that decided an answer.
+fn read_node(name: &str, text: &[u8]) -> Option<Node> {
+    let FactsBody { fact, trusted } = serde_json::from_slice(text).ok()?;
+    Some(Node { name: name.to_owned(), fact, trusted })
+}
 
-impl Facts {
-    fn read(name: &str, text: &[u8]) -> Option<Self> {
-        let FactsBody { fact, trusted } = serde_json::from_slice(text).ok()?;
-        Some(Self(Node { name: name.to_owned(), fact, trusted }))
-    }
+/// Returns whether the mentioned facts of a node are as they were, and those that are not.
+fn compare(
+    before: &Node,
+    after: &Node,
+    paths: &MentionedPaths,
+) -> (MentionedFacts, Vec<FactDifference>) {
+    // As after most commits; there may be thousands of paths.
+    let is_equal = before == after;
+    let found = if is_equal { Vec::new() } else { differences(before, after, paths) };
+    let is_known = |node| paths.are_known_of(node);
+    let is_same = found.is_empty() && is_known(before) && (is_equal || is_known(after));
+    (if is_same { MentionedFacts::Same } else { MentionedFacts::Changed }, found)
 }
 
 /// Returns what a node gets from a snapshot.
