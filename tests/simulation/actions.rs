@@ -405,7 +405,7 @@ fn a_writer_goes_on_when_the_branch_returns_to_the_live_commit() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let writer = std::thread::spawn(move || {
         sender.send("waits").unwrap();
-        stages.state.wait_until_idle();
+        drop(stages.state.wait_until_idle());
         sender.send("goes on").unwrap();
     });
     assert_eq!(receiver.recv(), Ok("waits"));

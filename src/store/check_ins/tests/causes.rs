@@ -7,12 +7,13 @@ use super::*;
 use crate::answer::ChangeCause;
 use crate::masking::{CommitForm, StoredExtent, StoredForm};
 use crate::snapshot::Snapshot;
-use crate::store::{Answered, Noted, NotedFacts, StoredChange};
+use crate::store::{Answered, FactChange, Noted, NotedFacts, StoredChange};
 
 with_either_database! {
     what_was_submitted_is_not_what_the_last_answer_was_for
     facts_that_are_not_stored_are_not_known
     facts_that_rules_mention_are_all_that_a_cause_depends_on
+    what_only_a_rule_of_before_mentions_is_compared
     a_large_fact_does_not_hide_a_small_one
 }
 
@@ -140,6 +141,22 @@ fn facts_that_rules_mention_are_all_that_a_cause_depends_on(database: TestedData
     // At 40, `site` is not stored, so that what the commit before gave is not known.
     let [first, commit] = [ChangeCause::First, ChangeCause::Commit];
     assert_eq!(causes, [first, commit, commit, ChangeCause::Both, ChangeCause::Facts]);
+}
+
+fn what_only_a_rule_of_before_mentions_is_compared(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
+    let at_x = json!(["=", ["fact", "site"], "x"]);
+    let one = snapshot(1, &[rule("Debian"), at_x]);
+    let two = snapshot(2, &[rule("Debian")]);
+    let facts = |site: &str| json!({"os": {"family": "Debian"}, "site": site});
+    ask(&store, 10, &one, &node("n", &facts("x")));
+    written(&store);
+    ask(&store, 20, &two, &node("n", &facts("y")));
+    written(&store);
+    let change = whole_history(&store, "n").pop().unwrap();
+    let site =
+        FactChange { path: "site".to_owned(), before: Some("x".into()), after: Some("y".into()) };
+    assert_eq!((change.cause, &*change.facts), (ChangeCause::Both, [site].as_slice()));
 }
 
 fn a_large_fact_does_not_hide_a_small_one(database: TestedDatabase) {
