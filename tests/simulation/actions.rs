@@ -414,3 +414,23 @@ fn a_writer_goes_on_when_the_branch_returns_to_the_live_commit() {
     assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok("goes on"));
     writer.join().unwrap();
 }
+
+/// A daemon that stops makes nothing live any more: the write of a request that is sent again is on the branch, and
+/// its client may not be told that it answers.
+#[test]
+fn a_write_that_is_sent_again_to_a_daemon_that_stops_is_not_said_to_be_live() {
+    let mut world = World::new(1, None);
+    let valid = world.make(world.remote.head().unwrap(), true);
+    world.remote.set_head(valid);
+    world.fetch();
+    world.build();
+    world.remote.set_losing_answers(true);
+    let lost = world.as_daemon(|it| it.write("lost", 1)).unwrap();
+    assert!(matches!(lost, Err(WriteError::Unknown(_))), "{lost:?}");
+    world.remote.set_losing_answers(false);
+    world.fetch();
+    world.daemon.as_ref().unwrap().stages.state.stop();
+    let again = world.as_daemon(|it| it.write("lost", 1)).unwrap();
+    assert!(matches!(again, Err(WriteError::Blocked(_))), "{again:?}");
+    assert_ne!(world.daemon_live(), world.remote.head());
+}
