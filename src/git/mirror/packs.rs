@@ -231,6 +231,16 @@ mod tests {
             self.origin.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap()
         }
 
+        /// Makes one with commits that are fetched, each by itself.
+        fn with_fetched(count: usize) -> Self {
+            let world = Self::new();
+            for number in 0..count {
+                world.commit(number);
+                world.mirror.fetch(None).unwrap();
+            }
+            world
+        }
+
         /// Makes a commit in the mirror and pushes it; returns whether what that read from is kept.
         fn push(&self, number: usize) -> bool {
             let opened = self.mirror.repository().unwrap();
@@ -283,9 +293,7 @@ mod tests {
 
     #[test]
     fn what_a_push_reads_from_while_the_mirror_is_renewed_is_not_kept() {
-        let world = World::new();
-        world.commit(0);
-        world.mirror.fetch(None).unwrap();
+        let world = World::with_fetched(1);
         let (repository, taken) = world.mirror.take_push_repository().unwrap();
         world.mirror.renew(None).unwrap();
         world.mirror.keep_push_repository(repository, &taken);
@@ -295,11 +303,7 @@ mod tests {
 
     #[test]
     fn what_a_push_reads_from_while_packs_are_joined_or_removed_is_not_kept() {
-        let world = World::new();
-        for number in 0..5 {
-            world.commit(number);
-            world.mirror.fetch(None).unwrap();
-        }
+        let world = World::with_fetched(5);
         for (what, joined) in [("joined", 5), ("removed", 0)] {
             let (repository, taken) = world.mirror.take_push_repository().unwrap();
             assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), joined, "{what}");
@@ -311,11 +315,7 @@ mod tests {
 
     #[test]
     fn what_pushes_read_from_is_kept_until_packs_change() {
-        let world = World::new();
-        for number in 0..5 {
-            world.commit(number);
-            world.mirror.fetch(None).unwrap();
-        }
+        let world = World::with_fetched(5);
         let is_kept = || world.mirror.push_repository.has_value();
         assert!(world.push(0));
         assert!(world.push(1), "with what the push before left");
@@ -335,11 +335,7 @@ mod tests {
 
     #[test]
     fn what_has_been_joined_stays_for_a_while() {
-        let world = World::new();
-        for number in 0..5 {
-            world.commit(number);
-            world.mirror.fetch(None).unwrap();
-        }
+        let world = World::with_fetched(5);
         assert_eq!(world.packs(), 5);
         assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
         assert_eq!(world.packs(), 6);
@@ -380,9 +376,7 @@ mod tests {
 
     #[test]
     fn a_mirror_with_a_damaged_pack_is_fetched_again() {
-        let world = World::new();
-        world.commit(0);
-        world.mirror.fetch(None).unwrap();
+        let world = World::with_fetched(1);
         let (remote, options) = (world.mirror.remote.clone(), (*world.mirror.options).clone());
         let World { origin, mirror, _directory: directory } = world;
         let pack = packs(&mirror.directory.repository().join("objects/pack")).unwrap();
