@@ -271,6 +271,7 @@ impl Preparation {
     ) -> Result<PreparedAnswer, StoreError> {
         let Answered { snapshot, groups } = answered;
         let paths = self.paths(snapshot);
+        let mentioned = row.mentioned(name, &paths.paths);
         let content = match groups {
             Ok(groups) if snapshot.is_decided_by(groups, name) => {
                 let key = (snapshot.commit, groups.clone());
@@ -285,13 +286,16 @@ impl Preparation {
                 }
             }
             groups => {
+                let unknown = Node::named(name);
                 // What is stored are two objects.
-                let node = row.mentioned(name, &paths.paths).unwrap_or_else(|_| Node::named(name));
-                let record = AnswerRecord::of_groups(&snapshot.estate, &node, groups.as_deref());
+                let node = mentioned.as_ref().unwrap_or(&unknown);
+                let record = AnswerRecord::of_groups(&snapshot.estate, node, groups.as_deref());
                 Arc::new(AnswerContent::new(&record)?)
             }
         };
-        let inputs = inputs(row, &paths.paths);
+        let inputs = mentioned
+            .and_then(|Node { fact, trusted, .. }| serde_json::to_vec(&FactsBody { fact, trusted }))
+            .unwrap_or_else(|_| row.body.to_vec());
         Ok(PreparedAnswer { snapshot: Arc::clone(snapshot), content, inputs, paths })
     }
 
@@ -312,14 +316,6 @@ impl Preparation {
     pub(super) fn snapshot(&self, commit: CommitId) -> Option<&Arc<Snapshot>> {
         self.recent.iter().map(|(snapshot, _)| snapshot).find(|it| it.commit == commit)
     }
-}
-
-/// Returns the facts and trusted data of a check-in that rules or values mention, in JSON.
-fn inputs(row: &Row, paths: &MentionedPaths) -> Vec<u8> {
-    let written = row
-        .mentioned("", paths)
-        .and_then(|Node { fact, trusted, .. }| serde_json::to_vec(&FactsBody { fact, trusted }));
-    written.unwrap_or_else(|_| row.body.to_vec())
 }
 
 #[cfg(test)]
