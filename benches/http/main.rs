@@ -74,7 +74,13 @@ fn main() {
         nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
     let classify = Load::posts(&daemon.address, "/v1/classified/nodes/", &bodies);
     if std::env::args().any(|it| it == "profile") {
-        profile(&daemon, &classify, &Load::gets(&daemon.address, "/enc/", &bodies));
+        let bare = bare::Bare::start();
+        profile(&[
+            ("classify", &classify, daemon.pid()),
+            ("enc", &Load::gets(&daemon.address, "/enc/", &bodies), daemon.pid()),
+            ("least", &Load::posts(&bare.address, "/least/", &bodies), bare.pid()),
+            ("fixed", &Load::gets(&bare.address, "/fixed/", &bodies), bare.pid()),
+        ]);
         return;
     }
     if std::env::args().any(|it| it == "P13") {
@@ -119,11 +125,11 @@ fn main() {
     swaps(&daemon, &classify);
 }
 
-/// Asks the daemon alone, long enough for a profiler.
-fn profile(daemon: &Daemon, classify: &Load, enc: &Load) {
-    for (name, load) in [("classify", classify), ("enc", enc)] {
-        eprintln!("{name}: the daemon is process {}", daemon.pid());
-        eprintln!("{:?}", load.run(Duration::from_secs(15), daemon.pid()));
+/// Asks each alone, long enough for a profiler.
+fn profile(loads: &[(&str, &Load, u32)]) {
+    for &(name, load, pid) in loads {
+        eprintln!("{name}: process {pid}");
+        eprintln!("{:?}", load.run(Duration::from_secs(15), pid));
     }
 }
 
