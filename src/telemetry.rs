@@ -3,6 +3,8 @@
 mod catalogue;
 mod log;
 mod metrics;
+mod request_metrics;
+mod series_cache;
 
 use tracing_subscriber::{EnvFilter, reload};
 
@@ -12,6 +14,7 @@ pub use metrics::{
     BuildOutcome, ClassificationOutcome, ConnectionEnd, DecisionDrop, Delivered, DropReason,
     Metrics, Scrape,
 };
+pub use request_metrics::RequestMetrics;
 
 use log::{LineForm, LogQueue};
 

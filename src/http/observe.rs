@@ -25,7 +25,7 @@ use uuid::fmt::Simple;
 
 use super::error::ApiError;
 use super::types::ErrorKind;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, RequestMetrics};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -37,6 +37,7 @@ pub(super) fn observed<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     metrics: Arc<Metrics>,
 ) -> Router<S> {
+    let metrics = Arc::new(RequestMetrics::new(metrics));
     router.layer(layer_fn(move |inner| Observed { inner, metrics: Arc::clone(&metrics) }))
 }
 
@@ -94,19 +95,18 @@ struct Observation {
     id: RequestId,
     method: Method,
     /// Without a route, the path is the client's choice: one label for all of them.
-    route: String,
-    metrics: Arc<Metrics>,
+    route: Option<MatchedPath>,
+    metrics: Arc<RequestMetrics>,
 }
 
 impl Observation {
     /// Begins with a request, and gives it its id.
-    fn begin(request: &mut Request, metrics: Arc<Metrics>) -> Self {
+    fn begin(request: &mut Request, metrics: Arc<RequestMetrics>) -> Self {
         #[expect(clippy::disallowed_methods, reason = "requests take time")]
         let began = Instant::now();
         let id = RequestId::of(request);
         request.extensions_mut().insert(id.clone());
-        let route = request.extensions().get::<MatchedPath>();
-        let route = route.map_or("none", MatchedPath::as_str).to_owned();
+        let route = request.extensions().get::<MatchedPath>().cloned();
         Self { began, id, method: request.method().clone(), route, metrics }
     }
 
@@ -116,8 +116,9 @@ impl Observation {
         let mut response = as_api_error(response);
         let (status, took) = (response.status().as_u16(), began.elapsed());
         let request_id = id.as_str();
+        let route = route.as_ref().map_or("none", MatchedPath::as_str);
         tracing::debug!(target: "clade::access", %method, route, status, ?took, request_id);
-        metrics.count_request(route, method_label(&method), status, took);
+        metrics.count(route, method_label(&method), status, took);
         response.headers_mut().insert(REQUEST_ID, id.into_header());
         response.headers_mut().insert(header::REFERRER_POLICY, NO_REFERRER);
         response
@@ -128,7 +129,7 @@ impl Observation {
 #[derive(Clone, Debug)]
 struct Observed<S> {
     inner: S,
-    metrics: Arc<Metrics>,
+    metrics: Arc<RequestMetrics>,
 }
 
 impl<S> Service<Request> for Observed<S>
@@ -157,12 +158,12 @@ where
 #[derive(Clone, Debug)]
 pub(super) struct ObservedHandler<H> {
     handler: H,
-    metrics: Option<Arc<Metrics>>,
+    metrics: Option<Arc<RequestMetrics>>,
 }
 
 impl<H> ObservedHandler<H> {
     pub(super) fn new(handler: H, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { handler, metrics }
+        Self { handler, metrics: metrics.map(|it| Arc::new(RequestMetrics::new(it))) }
     }
 }
 

@@ -16,6 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::catalogue::{Description, Labels, describe};
+use super::series_cache::SeriesCache;
 
 /// How a classification ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -162,7 +163,6 @@ labels! {
     Triggered { trigger: &'static str }
     Finding { code: &'static str, severity: &'static str }
     Webhook { provider: &'static str, result: &'static str }
-    Request { route: String, method: &'static str, code: u16 }
     RequestShape { shape: &'static str }
     Revision { revision: String }
     ReplicaLabels { replica: String, revision: String }
@@ -171,6 +171,19 @@ labels! {
     ConnectionEnded { listener: &'static str, reason: ConnectionEnd }
     FileReload { file: &'static str, result: &'static str }
     WatchedFile { file: &'static str }
+}
+
+/// The labels of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RequestLabels {
+    /// The template of its route.
+    pub(super) route: String,
+    pub(super) method: &'static str,
+    pub(super) code: u16,
+}
+
+impl Labels for RequestLabels {
+    const NAMES: &'static [&'static str] = &["route", "method", "code"];
 }
 
 /// How things stand at the time of a scrape.
@@ -206,6 +219,8 @@ macro_rules! metrics {
         #[derive(Debug)]
         pub struct Metrics {
             registry: Registry,
+            known_classifications: SeriesCache<Result, Counter, 4>,
+            known_shapes: SeriesCache<RequestShape, Counter, 7>,
             $($field: $of,)+
         }
 
@@ -218,7 +233,12 @@ macro_rules! metrics {
                     let $field: $of = $make;
                     registry.register($name, $help, $field.clone());
                 )+
-                Self { registry, $($field,)+ }
+                Self {
+                    registry,
+                    known_classifications: SeriesCache::default(),
+                    known_shapes: SeriesCache::default(),
+                    $($field,)+
+                }
             }
         }
 
@@ -246,9 +266,9 @@ metrics! {
         "rule_evaluation_errors", "Classifications that failed because a pattern used up its step budget";
     request_shapes: Family<RequestShape, Counter> = Family::default(),
         "request_shapes", "Classification requests, by the form of their body";
-    requests: Family<Request, Counter> = Family::default(),
+    requests: Family<RequestLabels, Counter> = Family::default(),
         "http_requests", "Answered requests";
-    request_duration: Family<Request, Histogram> = Family::new_with_constructor(durations),
+    request_duration: Family<RequestLabels, Histogram> = Family::new_with_constructor(durations),
         "http_request_duration_seconds", "Time from the head of a request to the head of its answer";
     fetches: Family<Fetch, Counter> = Family::default(),
         "source_fetches", "Fetches of the branch, by trigger and outcome";
@@ -333,7 +353,18 @@ fn durations() -> Histogram {
 impl Metrics {
     /// Counts a classification.
     pub fn count(&self, result: ClassificationOutcome) {
-        self.classifications.get_or_create(&Result { result }).inc();
+        let of_family = || {
+            let labels = Result { result };
+            let series = self.classifications.get_or_create_owned(&labels);
+            (labels, series)
+        };
+        self.known_classifications.count(
+            |it| it.result == result,
+            of_family,
+            |it| {
+                it.inc();
+            },
+        );
         if result == ClassificationOutcome::EvaluationError {
             self.rule_evaluation_errors.inc();
         }
@@ -341,14 +372,24 @@ impl Metrics {
 
     /// Counts the shape of a classification request's body.
     pub fn count_shape(&self, shape: &'static str) {
-        self.request_shapes.get_or_create(&RequestShape { shape }).inc();
+        let of_family = || {
+            let labels = RequestShape { shape };
+            let series = self.request_shapes.get_or_create_owned(&labels);
+            (labels, series)
+        };
+        self.known_shapes.count(
+            |it| it.shape == shape,
+            of_family,
+            |it| {
+                it.inc();
+            },
+        );
     }
 
-    /// Counts a request by the template of its route.
-    pub fn count_request(&self, route: String, method: &'static str, code: u16, time: Duration) {
-        let request = Request { route, method, code };
-        self.requests.get_or_create(&request).inc();
-        self.request_duration.get_or_create(&request).observe(time.as_secs_f64());
+    /// Returns what counts and times the requests with these labels.
+    pub(super) fn of_requests(&self, labels: &RequestLabels) -> (Counter, Histogram) {
+        let counter = self.requests.get_or_create_owned(labels);
+        (counter, self.request_duration.get_or_create_owned(labels))
     }
 
     /// Counts a fetch: whether the branch moved, or why the fetch failed.
@@ -545,7 +586,6 @@ mod tests {
         metrics.count_fetch("poll", Err("Timeout"), Duration::from_secs(3));
         metrics.count_build(BuildOutcome::Live, Duration::from_millis(30));
         metrics.count_webhook("github", Delivered::TooLarge);
-        metrics.count_request("/v1/groups/{id}".to_owned(), "GET", 200, Duration::from_micros(90));
         let scrape = Scrape {
             groups: 42,
             revision: Some("abc".to_owned()),
@@ -563,7 +603,6 @@ mod tests {
             "clade_source_fetch_errors_total{reason=\"Timeout\"} 1",
             "clade_snapshot_builds_total{result=\"live\"} 1",
             "clade_webhook_requests_total{provider=\"github\",result=\"too_large\"} 1",
-            "clade_http_requests_total{route=\"/v1/groups/{id}\",method=\"GET\",code=\"200\"} 1",
             "clade_source_live_revision_info{revision=\"abc\"} 1",
             "clade_source_condition{type=\"Ready\",status=\"true\"} 1",
             "clade_source_condition{type=\"Ready\",status=\"false\"} 0",
