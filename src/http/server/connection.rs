@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 
 use super::client_timeout::{TimedBody, TimedStream};
 use super::connection_limit::{ClientKey, ConnectionGuard, Phase, READ_BUFFER};
+use super::head_timer::HeadTimer;
 use super::memory_budget::MemoryReservation;
 use super::on_flush::{Flushed, PendingCallbacks};
 use super::refusal_log::RefusalLog;
@@ -185,7 +186,7 @@ impl Connection {
         let stream = TimedStream::new(Flushed::new(stream, callbacks), guard, timeout);
         let serving = http1::Builder::new()
             .title_case_headers(true)
-            .timer(TokioTimer::new())
+            .timer(HeadTimer::default())
             .header_read_timeout(timeout)
             .max_buf_size(HEAD_LIMIT)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
