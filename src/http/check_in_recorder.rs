@@ -1,6 +1,7 @@
 //! Records check-ins: each one evicts the cached ENC document of its node, unless that stays as it is.
 
-use axum::extract::FromRef;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::enc_cache::EncCache;
@@ -14,7 +15,10 @@ use crate::store::{CheckIns, Noted, NotedFacts, Received, StoreError};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
-pub(super) struct CheckInRecorder {
+pub(super) struct CheckInRecorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     check_ins: CheckIns,
     enc_cache: EncCache,
     privacy: PrivacyPolicy,
@@ -32,22 +36,11 @@ impl Drop for Eviction<'_> {
     }
 }
 
-impl<S> FromRef<S> for CheckInRecorder
-where
-    CheckIns: FromRef<S>,
-    EncCache: FromRef<S>,
-    PrivacyPolicy: FromRef<S>,
-{
-    fn from_ref(state: &S) -> Self {
-        Self {
-            check_ins: CheckIns::from_ref(state),
-            enc_cache: EncCache::from_ref(state),
-            privacy: PrivacyPolicy::from_ref(state),
-        }
-    }
-}
-
 impl CheckInRecorder {
+    pub(super) fn new(check_ins: CheckIns, enc_cache: EncCache, privacy: PrivacyPolicy) -> Self {
+        Self(Arc::new(Inner { check_ins, enc_cache, privacy }))
+    }
+
     /// Records that a node asked, and which snapshot answered.
     pub(super) fn record(
         &self,
@@ -78,10 +71,17 @@ impl CheckInRecorder {
         facts: NotedFacts,
     ) {
         let (time, commit) = (Timestamp::now(), Some(context.snapshot.commit));
-        let node = self.privacy.stored_node(node, Some(&context.snapshot));
+        let node = self.0.privacy.stored_node(node, Some(&context.snapshot));
         let answered = context.answered(groups);
-        self.check_ins.note(Noted { time, transaction_uuid, commit, answered, node: &node, facts });
-        self.enc_cache.evict(&node.name);
+        self.0.check_ins.note(Noted {
+            time,
+            transaction_uuid,
+            commit,
+            answered,
+            node: &node,
+            facts,
+        });
+        self.0.enc_cache.evict(&node.name);
     }
 
     /// Records that a node asked, with facts as they stand in the body.
@@ -101,7 +101,7 @@ impl CheckInRecorder {
             name,
             fact: request.fact,
             trusted: request.trusted,
-            form: self.privacy.stored_form(Some(snapshot)),
+            form: self.0.privacy.stored_form(Some(snapshot)),
         };
         // The document is made of what is stored, and with the certname. Without facts the check-in says nothing of
         // those that are known, which another daemon may have stored.
@@ -109,12 +109,12 @@ impl CheckInRecorder {
         let is_as_stored = is_stored_whole
             && received.has_facts()
             && snapshot.index().knows_certname(&request.resolved);
-        self.check_ins.note_received(received);
+        self.0.check_ins.note_received(received);
         match groups {
             Ok(groups) if is_as_stored => {
-                self.enc_cache.evict_unless(name, snapshot.commit, groups);
+                self.0.enc_cache.evict_unless(name, snapshot.commit, groups);
             }
-            _ => self.enc_cache.evict(name),
+            _ => self.0.enc_cache.evict(name),
         }
     }
 
@@ -126,25 +126,25 @@ impl CheckInRecorder {
         live: Option<&Snapshot>,
     ) -> Result<(), ApiError> {
         // Whatever becomes of it, it may be read meanwhile; and the client may not wait for the end.
-        let _evicts = Eviction { cache: &self.enc_cache, name: received.name };
-        let stored = Received { form: self.privacy.stored_form(live), ..received };
-        Ok(self.check_ins.keep(stored).await?)
+        let _evicts = Eviction { cache: &self.0.enc_cache, name: received.name };
+        let stored = Received { form: self.0.privacy.stored_form(live), ..received };
+        Ok(self.0.check_ins.keep(stored).await?)
     }
 
     /// Forgets a node, and returns whether it was known. Blocking.
     pub(super) fn forget(&self, name: &str) -> Result<bool, StoreError> {
-        let forgotten = self.check_ins.forget_node(name);
-        self.enc_cache.evict(name);
+        let forgotten = self.0.check_ins.forget_node(name);
+        self.0.enc_cache.evict(name);
         forgotten
     }
 
     /// Returns whether check-ins survive the daemon.
     pub(super) fn is_durable(&self) -> bool {
-        self.check_ins.is_durable()
+        self.0.check_ins.is_durable()
     }
 
     /// Returns an error as it is shown: it may repeat a part of the request.
     pub(super) fn shown_error(&self, error: ApiError) -> ApiError {
-        self.privacy.shown_error(error)
+        self.0.privacy.shown_error(error)
     }
 }

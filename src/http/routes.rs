@@ -95,8 +95,8 @@ impl Routes {
         requirement: Requirement,
         handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
-        let gate = Gate { access: Arc::clone(&self.access), requirement };
-        let handler = ObservedHandler::new(Guarded { gate, handler }, self.metrics.clone());
+        let guarded = Guarded { requirement, handler };
+        let handler = ObservedHandler::new(guarded, self.metrics.clone());
         self.router = self.router.route(path, on(filter, handler));
         self.declared.push(Route { method, path: path.to_owned(), requirement });
         self
@@ -164,13 +164,6 @@ fn requirement_of_undeclared(declared: &[Route], method: &Method, path: &str) ->
     same_kind.or_else(special).map_or(by_kind, |it| it.requirement)
 }
 
-/// What is checked before a handler is called.
-#[derive(Clone)]
-struct Gate {
-    access: Arc<Access>,
-    requirement: Requirement,
-}
-
 type PathParams = Result<RawPathParams, RawPathParamsRejection>;
 
 /// A handler that is called if the caller meets the requirement of the route, with the caller as an extension.
@@ -178,7 +171,7 @@ type PathParams = Result<RawPathParams, RawPathParamsRejection>;
 /// A middleware would do the same, and would box and clone a service for each request.
 #[derive(Clone)]
 struct Guarded<H> {
-    gate: Gate,
+    requirement: Requirement,
     handler: H,
 }
 
@@ -186,27 +179,26 @@ impl<T: 'static, H: Handler<T, AppState>> Handler<T, AppState> for Guarded<H> {
     type Future = Either<Ready<Response>, H::Future>;
 
     fn call(self, request: Request, state: AppState) -> Self::Future {
-        match self.gate.pass(request) {
+        match pass(state.access(), self.requirement, request) {
             Ok(request) => Either::Right(self.handler.call(request, state)),
             Err(error) => Either::Left(ready(error.into_response())),
         }
     }
 }
 
-impl Gate {
-    fn pass(&self, request: Request) -> Result<Request, ApiError> {
-        let caller = identify(&self.access, self.requirement, &request)?;
-        let (mut parts, body) = request.into_parts();
-        // Most may do it for all nodes; the path is read for the others.
-        if !self.requirement.is_met_by(&caller, None) {
-            // The router has read them: nothing is waited for.
-            let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
-            let node = params.as_ref().and_then(first_parameter);
-            self.requirement.check(&caller, node)?;
-        }
-        parts.extensions.insert(caller);
-        Ok(Request::from_parts(parts, body))
+/// Returns a request with its caller as an extension, if the caller meets the requirement.
+fn pass(access: &Access, requirement: Requirement, request: Request) -> Result<Request, ApiError> {
+    let caller = identify(access, requirement, &request)?;
+    let (mut parts, body) = request.into_parts();
+    // Most may do it for all nodes; the path is read for the others.
+    if !requirement.is_met_by(&caller, None) {
+        // The router has read them: nothing is waited for.
+        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
+        let node = params.as_ref().and_then(first_parameter);
+        requirement.check(&caller, node)?;
     }
+    parts.extensions.insert(caller);
+    Ok(Request::from_parts(parts, body))
 }
 
 /// Returns the first parameter of a path: the node, where a requirement is about one. A path that is not

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 
 use super::access::Access;
+use super::check_in_recorder::CheckInRecorder;
 use super::enc_cache::EncCache;
 use super::live_status::LiveStatus;
 use super::node_lookup::FactsPolicy;
@@ -48,13 +49,36 @@ pub struct Services {
     pub live: LiveStatus,
 }
 
-/// The services behind one pointer: a request clones it once.
+/// The services behind one pointer, which requests clone. Threads that answer share each count of pointers, so a request
+/// clones few.
 #[derive(Clone, Debug)]
-pub(super) struct AppState(Arc<Services>);
+pub(super) struct AppState(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    services: Arc<Services>,
+    recorder: CheckInRecorder,
+}
 
 impl AppState {
     pub(super) fn new(services: Arc<Services>) -> Self {
-        Self(services)
+        let recorder = CheckInRecorder::new(
+            services.check_ins.clone(),
+            services.enc_cache.clone(),
+            services.privacy.clone(),
+        );
+        Self(Arc::new(Shared { services, recorder }))
+    }
+
+    /// Returns what authenticates callers.
+    pub(super) fn access(&self) -> &Access {
+        &self.0.services.access
+    }
+}
+
+impl FromRef<AppState> for CheckInRecorder {
+    fn from_ref(state: &AppState) -> Self {
+        state.0.recorder.clone()
     }
 }
 
@@ -63,7 +87,7 @@ macro_rules! services {
     ($($field:ident: $type:ty),* $(,)?) => {
         $(impl FromRef<AppState> for $type {
             fn from_ref(state: &AppState) -> Self {
-                Clone::clone(&state.0.$field)
+                Clone::clone(&state.0.services.$field)
             }
         })*
     };

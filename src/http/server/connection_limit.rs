@@ -232,7 +232,11 @@ impl ConnectionGuard {
 
     /// Notes that the buffered bytes were handed over.
     pub(super) fn release_buffered(&self) {
-        self.limit.buffered.fetch_sub(self.slot.release(), Ordering::Relaxed);
+        // Mostly there is nothing to release, and all threads share the sum.
+        let released = self.slot.release();
+        if released > 0 {
+            self.limit.buffered.fetch_sub(released, Ordering::Relaxed);
+        }
     }
 
     /// Notes that the response does not wait for the rest of the request.
