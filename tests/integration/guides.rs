@@ -216,6 +216,7 @@ fn links_between_documents_lead_somewhere() {
         "docs/tour.md",
         "docs/status.md",
         "docs/performance.md",
+        "docs/performance-history.md",
         "docs/glossary.md",
         "charts/clade/README.md",
         "examples/monitoring/README.md",
