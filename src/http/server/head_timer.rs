@@ -14,11 +14,11 @@ use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 
 /// The one alarm of a connection, once it has waited.
-type Alarm = Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>;
+type HeadAlarm = Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>;
 
 /// Makes the deadlines of one connection, of which one is waited for at a time.
 #[derive(Default)]
-pub(super) struct HeadTimer(Alarm);
+pub(super) struct HeadTimer(HeadAlarm);
 
 impl fmt::Debug for HeadTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl Timer for HeadTimer {
 
 /// Completes at a deadline.
 struct HeadDeadline {
-    alarm: Alarm,
+    alarm: HeadAlarm,
     deadline: tokio::time::Instant,
 }
 
