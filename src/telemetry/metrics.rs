@@ -353,18 +353,7 @@ fn durations() -> Histogram {
 impl Metrics {
     /// Counts a classification.
     pub fn count(&self, result: ClassificationOutcome) {
-        let of_family = || {
-            let labels = Result { result };
-            let series = self.classifications.get_or_create_owned(&labels);
-            (labels, series)
-        };
-        self.known_classifications.count(
-            |it| it.result == result,
-            of_family,
-            |it| {
-                it.inc();
-            },
-        );
+        self.known_classifications.increment(&self.classifications, &Result { result });
         if result == ClassificationOutcome::EvaluationError {
             self.rule_evaluation_errors.inc();
         }
@@ -372,18 +361,7 @@ impl Metrics {
 
     /// Counts the shape of a classification request's body.
     pub fn count_shape(&self, shape: &'static str) {
-        let of_family = || {
-            let labels = RequestShape { shape };
-            let series = self.request_shapes.get_or_create_owned(&labels);
-            (labels, series)
-        };
-        self.known_shapes.count(
-            |it| it.shape == shape,
-            of_family,
-            |it| {
-                it.inc();
-            },
-        );
+        self.known_shapes.increment(&self.request_shapes, &RequestShape { shape });
     }
 
     /// Returns what counts and times the requests with these labels.

@@ -1,6 +1,10 @@
 //! Finds the series of a metric without the lock that all threads share.
 
+use std::hash::Hash;
 use std::sync::OnceLock;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 
 /// The series of a family that were counted first.
 ///
@@ -36,6 +40,20 @@ impl<L, M, const SIZE: usize> SeriesCache<L, M, SIZE> {
                 Err(refused) => entry = refused,
             }
         }
+    }
+}
+
+impl<L: Clone + Eq + Hash, const SIZE: usize> SeriesCache<L, Counter, SIZE> {
+    /// Counts one with these labels.
+    pub(super) fn increment(&self, family: &Family<L, Counter>, labels: &L) {
+        let of_family = || (labels.clone(), family.get_or_create_owned(labels));
+        self.count(
+            |it| it == labels,
+            of_family,
+            |it| {
+                it.inc();
+            },
+        );
     }
 }
 
