@@ -52,10 +52,10 @@ pub struct Services {
 /// The services behind one pointer, which requests clone. Threads that answer share each count of pointers, so a request
 /// clones few.
 #[derive(Clone, Debug)]
-pub(super) struct AppState(Arc<Shared>);
+pub(super) struct AppState(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     services: Arc<Services>,
     recorder: CheckInRecorder,
 }
@@ -67,7 +67,7 @@ impl AppState {
             services.enc_cache.clone(),
             services.privacy.clone(),
         );
-        Self(Arc::new(Shared { services, recorder }))
+        Self(Arc::new(Inner { services, recorder }))
     }
 
     /// Returns what authenticates callers.
