@@ -147,7 +147,7 @@ impl Delivered {
 macro_rules! labels {
     ($($name:ident { $($label:ident: $of:ty),+ })+) => {
         $(#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-        struct $name { $($label: $of),+ }
+        pub(super) struct $name { $(pub(super) $label: $of),+ }
 
         impl Labels for $name {
             const NAMES: &'static [&'static str] = &[$(stringify!($label)),+];
@@ -163,6 +163,7 @@ labels! {
     Triggered { trigger: &'static str }
     Finding { code: &'static str, severity: &'static str }
     Webhook { provider: &'static str, result: &'static str }
+    RequestLabels { route: String, method: &'static str, code: u16 }
     RequestShape { shape: &'static str }
     Revision { revision: String }
     ReplicaLabels { replica: String, revision: String }
@@ -171,19 +172,6 @@ labels! {
     ConnectionEnded { listener: &'static str, reason: ConnectionEnd }
     FileReload { file: &'static str, result: &'static str }
     WatchedFile { file: &'static str }
-}
-
-/// The labels of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct RequestLabels {
-    /// The template of its route.
-    pub(super) route: String,
-    pub(super) method: &'static str,
-    pub(super) code: u16,
-}
-
-impl Labels for RequestLabels {
-    const NAMES: &'static [&'static str] = &["route", "method", "code"];
 }
 
 /// How things stand at the time of a scrape.
