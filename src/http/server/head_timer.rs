@@ -4,7 +4,6 @@
 //! of the runtime's timers, which all threads share. A connection has one alarm here that stays set: it is moved where
 //! it rings before the deadline of the head that is waited for, once in the time that a head may take.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,12 +18,6 @@ type HeadAlarm = Arc<Mutex<Option<Pin<Box<tokio::time::Sleep>>>>>;
 /// Makes the deadlines of one connection, of which one is waited for at a time.
 #[derive(Default)]
 pub(super) struct HeadTimer(HeadAlarm);
-
-impl fmt::Debug for HeadTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeadTimer").finish_non_exhaustive()
-    }
-}
 
 impl Timer for HeadTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
