@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::extract::{FromRef as _, Request};
+use axum::extract::Request;
 use axum::http::{Method, header};
 use tower::ServiceExt as _;
 
-use super::access::{Access, Requirement, Role};
+use super::access::{Requirement, Role};
 use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::observed;
 use super::routes::Routes;
@@ -39,7 +39,7 @@ pub(super) fn router(services: Arc<Services>, set: RouteSet) -> Router {
 
 /// Returns the routes of an address, with metrics if their requests are counted.
 fn whole_api(state: &AppState, set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Router {
-    let (known, unknown) = routes(&Arc::from_ref(state), set, metrics).into_router();
+    let (known, unknown) = routes(set, metrics).into_router();
     known.merge(unknown).with_state(state.clone())
 }
 
@@ -71,8 +71,7 @@ pub fn router_with_pages(
 ) -> Router {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(Arc::clone(&services));
-    let access = Arc::from_ref(&state);
-    let all = routes(&access, RouteSet::Whole, None);
+    let all = routes(RouteSet::Whole, None);
     let paths: Vec<String> = all.declared().iter().map(|it| it.path.clone()).collect();
     let (asked, address) = match set {
         // No page there can do what the address does not have.
@@ -84,7 +83,7 @@ pub fn router_with_pages(
     let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
     let ConsolePages { routes: pages, missing } = pages(own.clone());
     let missing = observed(missing, Arc::clone(&metrics));
-    let (known, unknown) = routes(&access, set, Some(&metrics)).into_router();
+    let (known, unknown) = routes(set, Some(&metrics)).into_router();
     let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
     // One router for both: each one more would take time of each request.
     let whole = observed(pages, metrics).merge(known).fallback(async move |request: Request| {
@@ -100,7 +99,7 @@ pub fn router_with_pages(
 
 /// The document of all routes, whatever the address has of them.
 static DOCUMENT: LazyLock<String> =
-    LazyLock::new(|| openapi::write(routes(&Arc::default(), RouteSet::Whole, None).declared()));
+    LazyLock::new(|| openapi::write(routes(RouteSet::Whole, None).declared()));
 
 const PROBE: Requirement = Requirement::Probe;
 const PUBLIC: Requirement = Requirement::Public;
@@ -112,12 +111,8 @@ const READ_NODE: Requirement = Requirement::NodeInPath(Role::Read);
 const CHECK_IN: Requirement = Requirement::NodeInBody(Role::CheckIn);
 
 /// Returns the routes of an address, with metrics if their requests are counted.
-pub(super) fn routes(
-    access: &Arc<Access>,
-    set: RouteSet,
-    metrics: Option<&Arc<Metrics>>,
-) -> Routes {
-    let new = || Routes::new(Arc::clone(access), metrics.cloned());
+pub(super) fn routes(set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Routes {
+    let new = || Routes::new(metrics.cloned());
     let probes = probes(new());
     match set {
         RouteSet::Whole => probes.merge(public(&new)).merge(operator(new(), READ)),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{FromRequestParts as _, MatchedPath, OriginalUri, RawPathParams, Request};
+use axum::extract::{
+    FromRequestParts as _, MatchedPath, OriginalUri, RawPathParams, Request, State,
+};
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
@@ -26,7 +28,6 @@ use crate::telemetry::Metrics;
 pub(super) struct Routes {
     router: Router<AppState>,
     declared: Vec<Route>,
-    access: Arc<Access>,
     /// Counts requests, if they are counted.
     metrics: Option<Arc<Metrics>>,
 }
@@ -47,8 +48,8 @@ impl Route {
 }
 
 impl Routes {
-    pub(super) fn new(access: Arc<Access>, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { router: Router::new(), declared: Vec::new(), access, metrics }
+    pub(super) fn new(metrics: Option<Arc<Metrics>>) -> Self {
+        Self { router: Router::new(), declared: Vec::new(), metrics }
     }
 
     /// Declares a route that reads; `HEAD` is answered as well.
@@ -124,23 +125,24 @@ impl Routes {
     /// Returns the router, and what answers where it has no path. Requests that no route answers need a role as well:
     /// unauthenticated callers are not told which paths there are.
     pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
-        let Self { router, declared, access, metrics } = self;
+        let Self { router, declared, metrics } = self;
         let declared: Arc<[Route]> = declared.into();
-        let for_paths = Arc::clone(&access);
-        let not_found = async move |uri: OriginalUri, request: Request| {
-            let requirement = Requirement::by_kind(request.method());
-            match admit(&for_paths, requirement, None, &request) {
-                Ok(()) => ApiError::not_found(&uri),
-                Err(error) => error,
-            }
-        };
-        let method_not_allowed = async move |OriginalUri(uri): OriginalUri,
+        let not_found =
+            async |State(state): State<AppState>, uri: OriginalUri, request: Request| {
+                let requirement = Requirement::by_kind(request.method());
+                match admit(state.access(), requirement, None, &request) {
+                    Ok(()) => ApiError::not_found(&uri),
+                    Err(error) => error,
+                }
+            };
+        let method_not_allowed = async move |State(state): State<AppState>,
+                                             OriginalUri(uri): OriginalUri,
                                              route: MatchedPath,
                                              params: PathParams,
                                              request: Request| {
             let requirement =
                 requirement_of_undeclared(&declared, request.method(), route.as_str());
-            match admit(&access, requirement, first_parameter(&params), &request) {
+            match admit(state.access(), requirement, first_parameter(&params), &request) {
                 Ok(()) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
                 Err(error) => error,
             }
