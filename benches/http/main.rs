@@ -2,7 +2,8 @@
 //! server with endpoints to compare with, asks them in turn, and prints rows of the table of
 //! `docs/performance.md`.
 //!
-//! `P13` prints that row alone, `profile` asks the daemon alone, `check-ins` and `console` print rows of their own.
+//! `P13` prints that row alone, `profile` asks each alone, long enough for a profiler, `check-ins` and `console` print
+//! rows of their own.
 //!
 //! Both servers have a worker for each core, and share the machine with the client: their rates are
 //! compared, and the time that they compute for a request, which neighbours disturb less.
