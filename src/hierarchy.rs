@@ -3,6 +3,7 @@
 //! The groups stand in preorder, every parent before its children and every
 //! subtree in one run; so an ancestor test is a comparison of two numbers.
 
+mod alike;
 mod amended;
 mod build;
 mod estate;

@@ -144,6 +144,17 @@ impl Snapshot {
         !self.estate.individuals.contains_key(name) && !self.puts_facts(groups)
     }
 
+    /// Returns the places of some groups in another snapshot, if nodes of which these groups decide get the same from it.
+    pub(crate) fn alike_in(
+        &self,
+        other: &Self,
+        groups: &[GroupIndex],
+    ) -> Option<Box<[GroupIndex]>> {
+        let (here, there) = (&self.estate, &other.estate);
+        let is_same = here.interpolation == there.interpolation;
+        is_same.then(|| here.hierarchy.alike_in(&there.hierarchy, groups)).flatten()
+    }
+
     /// Returns the index of the groups' rules.
     pub fn index(&self) -> &Index {
         &self.index

@@ -346,7 +346,80 @@ fn draw() -> impl Strategy<Value = (Vec<Drawn>, Option<u8>, [bool; 3])> {
     (prop::collection::vec(group, 0..8), own, any::<[bool; 3]>())
 }
 
+type ChangeGroups = fn(&mut Vec<Group>);
+
+#[test]
+fn groups_are_alike_that_give_the_same_below_the_same_ancestors() {
+    let (root, above, own) =
+        (json!({}), json!({"variables": {"v": 1}}), json!({"classes": {"c": {"p": 1}}}));
+    let numbered = [(0, 0, &root), (1, 0, &above), (2, 1, &own), (3, 0, &root)];
+    let always = always();
+    let groups: Vec<Group> = numbered
+        .map(|(number, parent, values)| group(number, parent, Some(&always), values))
+        .into();
+    let before = Hierarchy::build(groups.clone()).unwrap();
+    let rows: [(&str, ChangeGroups, bool); 14] = [
+        ("nothing", |_| {}, true),
+        ("a description", |it| it[2].description = Some("d".into()), true),
+        ("a rule", |it| it[2].rule = None, true),
+        ("one group more before it", |it| it.push(group(4, 1, None, &json!({}))), true),
+        ("one group less behind it", |it| drop(it.pop()), true),
+        ("a sibling of its parent", |it| it[3].name = "other".parse().unwrap(), true),
+        ("its name", |it| it[2].name = "other".parse().unwrap(), false),
+        ("its environment", |it| it[2].environment = "test".parse().unwrap(), false),
+        ("which environment wins", |it| it[2].environment_trumps = true, false),
+        ("its classes", |it| it[2].classes = Arc::default(), false),
+        ("its parent", |it| it[2].parent = id(3), false),
+        ("a variable of its parent", |it| it[1].variables = Arc::default(), false),
+        ("the name of its parent", |it| it[1].name = "other".parse().unwrap(), false),
+        ("the root group", |it| it[0].environment = "test".parse().unwrap(), false),
+    ];
+    each_row(rows, |(what, change, are_alike)| {
+        let mut changed = groups.clone();
+        change(&mut changed);
+        let after = Hierarchy::build(changed).unwrap();
+        let places = |it: &Hierarchy| [0, 1, 2].map(|number| it.find(id(number)).unwrap());
+        let found = after.alike_in(&before, &places(&after));
+        assert_eq!(found.as_deref(), are_alike.then_some(&places(&before)[..]), "{what}");
+        // Without any group the root group decides.
+        let of_none = after.alike_in(&before, &[]).is_some();
+        assert_eq!(of_none, what != "the root group", "{what}");
+    });
+    let without = Hierarchy::build(groups[..2].to_vec()).unwrap();
+    assert!(before.alike_in(&without, &[before.find(id(2)).unwrap()]).is_none(), "it is new");
+}
+
 proptest! {
+    #[test]
+    fn what_alike_groups_give_is_the_same(
+        (groups, _, facts) in draw(),
+        others in prop::collection::vec(prop::option::weighted(0.2, draw()), 0..8),
+        renamed in prop::option::weighted(0.2, 0..8usize),
+    ) {
+        let mut changed = groups.clone();
+        for (drawn, other) in changed.iter_mut().zip(others) {
+            if let Some(other) = other.and_then(|(groups, ..)| groups.into_iter().next()) {
+                *drawn = other;
+            }
+        }
+        let (before, mut after) = (drawn_estate(&groups, None), drawn_estate(&changed, None));
+        if let Some(number) = renamed {
+            let mut groups: Vec<Group> = after.hierarchy.groups().cloned().collect();
+            if let Some(group) = groups.get_mut(number) {
+                group.name = "renamed".parse().unwrap();
+            }
+            after = estate(groups, &[]);
+        }
+        let node = drawn_node(facts);
+        let matching = crate::classification::matches(&after.hierarchy, &node).unwrap();
+        if let Some(places) = after.hierarchy.alike_in(&before.hierarchy, &matching) {
+            let [one, other] = [(&before, &*places), (&after, &*matching)]
+                .map(|(estate, groups)| AnswerRecord::of_groups(estate, &node, Ok(groups)));
+            prop_assert_eq!(one.to_bytes(), other.to_bytes());
+            prop_assert_eq!(one.digest(), other.digest());
+        }
+    }
+
     #[test]
     fn an_answer_is_the_same_by_rules_and_by_index((groups, own, facts) in draw()) {
         let (estate, node) = (drawn_estate(&groups, own), drawn_node(facts));

@@ -16,8 +16,8 @@ use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Node};
 use crate::snapshot::Snapshot;
 
-/// How many bytes of answers are remembered, by the groups that give them; and how many answers.
-const ANSWER_BYTES: usize = 16 << 20;
+/// How many bytes of answers of a snapshot are remembered, by the groups that give them; and how many answers.
+const ANSWER_BYTES: usize = 8 << 20;
 const ANSWERS: usize = 2048;
 
 /// Of how many nodes the hash of the facts is remembered: 2 to 4 MiB.
@@ -105,9 +105,16 @@ impl WriterId {
 #[derive(Debug, Default)]
 pub(super) struct Preparation {
     pub(super) writer: WriterId,
-    answers: RememberedAnswers,
-    recent: VecDeque<(Arc<Snapshot>, Arc<PathSet>)>,
+    recent: VecDeque<RecentSnapshot>,
     written: WrittenFacts,
+}
+
+/// A snapshot that answered not long ago, and what check-ins have in common that it answered.
+#[derive(Debug)]
+struct RecentSnapshot {
+    snapshot: Arc<Snapshot>,
+    paths: Arc<PathSet>,
+    answers: RememberedAnswers,
 }
 
 impl PreparedCheckIn {
@@ -210,18 +217,26 @@ impl AnswerContent {
 /// Answers, by the groups that give them.
 #[derive(Debug, Default)]
 struct RememberedAnswers {
-    by_groups: HashMap<(CommitId, Box<[GroupIndex]>), Arc<AnswerContent>>,
+    by_groups: HashMap<Box<[GroupIndex]>, Arc<AnswerContent>>,
     bytes: usize,
 }
 
 impl RememberedAnswers {
-    fn insert(&mut self, key: (CommitId, Box<[GroupIndex]>), content: &Arc<AnswerContent>) {
-        let bytes = content.bytes() + size_of_val(&*key.1);
+    fn insert(&mut self, groups: Box<[GroupIndex]>, content: &Arc<AnswerContent>) {
+        let bytes = content.bytes() + size_of_val(&*groups);
         if self.by_groups.len() >= ANSWERS || self.bytes + bytes > ANSWER_BYTES {
             *self = Self::default();
         }
         self.bytes += bytes;
-        self.by_groups.insert(key, Arc::clone(content));
+        self.by_groups.insert(groups, Arc::clone(content));
+    }
+}
+
+impl RecentSnapshot {
+    /// Returns the answer that some groups give in another snapshot, if they gave the same in this one: most commits
+    /// leave most answers as they are.
+    fn answer_in(&self, other: &Snapshot, groups: &[GroupIndex]) -> Option<&Arc<AnswerContent>> {
+        self.answers.by_groups.get(&other.alike_in(&self.snapshot, groups)?)
     }
 }
 
@@ -274,16 +289,7 @@ impl Preparation {
         let mentioned = row.mentioned(name, &paths.paths);
         let content = match groups {
             Ok(groups) if snapshot.is_decided_by(groups, name) => {
-                let key = (snapshot.commit, groups.clone());
-                if let Some(known) = self.answers.by_groups.get(&key) {
-                    Arc::clone(known)
-                } else {
-                    let record =
-                        AnswerRecord::of_groups(&snapshot.estate, &Node::named(name), Ok(groups));
-                    let content = Arc::new(AnswerContent::new(&record)?);
-                    self.answers.insert(key, &content);
-                    content
-                }
+                self.content(name, snapshot, groups)?
             }
             groups => {
                 let unknown = Node::named(name);
@@ -299,28 +305,64 @@ impl Preparation {
         Ok(PreparedAnswer { snapshot: Arc::clone(snapshot), content, inputs, paths })
     }
 
+    /// Returns the answer that follows from some groups, for a node of which nothing else decides.
+    fn content(
+        &mut self,
+        name: &str,
+        snapshot: &Snapshot,
+        groups: &[GroupIndex],
+    ) -> Result<Arc<AnswerContent>, StoreError> {
+        let known = self.recent(snapshot.commit).and_then(|it| it.answers.by_groups.get(groups));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        let mut others = self.recent.iter().filter(|it| it.snapshot.commit != snapshot.commit);
+        let content = match others.find_map(|it| it.answer_in(snapshot, groups)) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let node = Node::named(name);
+                let record = AnswerRecord::of_groups(&snapshot.estate, &node, Ok(groups));
+                Arc::new(AnswerContent::new(&record)?)
+            }
+        };
+        let recent = self.recent.iter_mut().find(|it| it.snapshot.commit == snapshot.commit);
+        if let Some(recent) = recent {
+            recent.answers.insert(groups.into(), &content);
+        }
+        Ok(content)
+    }
+
     fn paths(&mut self, snapshot: &Arc<Snapshot>) -> Arc<PathSet> {
-        let known = self.recent.iter().find(|(it, _)| it.commit == snapshot.commit);
-        if let Some((_, paths)) = known {
-            return Arc::clone(paths);
+        if let Some(known) = self.recent(snapshot.commit) {
+            return Arc::clone(&known.paths);
         }
         let paths = Arc::new(PathSet::new(snapshot));
-        self.recent.push_back((Arc::clone(snapshot), Arc::clone(&paths)));
+        self.recent.push_back(RecentSnapshot {
+            snapshot: Arc::clone(snapshot),
+            paths: Arc::clone(&paths),
+            answers: RememberedAnswers::default(),
+        });
         if self.recent.len() > SNAPSHOTS {
             self.recent.pop_front();
         }
         paths
     }
 
+    fn recent(&self, commit: CommitId) -> Option<&RecentSnapshot> {
+        self.recent.iter().find(|it| it.snapshot.commit == commit)
+    }
+
     /// Returns a snapshot that has answered not long ago.
     pub(super) fn snapshot(&self, commit: CommitId) -> Option<&Arc<Snapshot>> {
-        self.recent.iter().map(|(snapshot, _)| snapshot).find(|it| it.commit == commit)
+        self.recent(commit).map(|it| &it.snapshot)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hierarchy::{Estate, Hierarchy, root_group};
+    use crate::model::{Group, Interpolation};
 
     #[test]
     fn answers_that_are_remembered_take_a_bounded_number_of_bytes() {
@@ -332,14 +374,50 @@ mod tests {
             classes: (0..10_000).map(|it| format!("class::{it}")).collect(),
             body: vec![0; 100_000],
         });
+        let root = Hierarchy::build(vec![root_group().unwrap()]).unwrap().root();
         let mut answers = RememberedAnswers::default();
         for number in 0..100 {
-            let commit = CommitId::from_bytes([number; 20]);
-            answers.insert((commit, Box::default()), &content);
-            assert!(answers.by_groups.contains_key(&(commit, Box::default())), "the newest");
+            let groups: Box<[GroupIndex]> = vec![root; number].into();
+            answers.insert(groups.clone(), &content);
+            assert!(answers.by_groups.contains_key(&groups), "the newest");
             let held: usize = answers.by_groups.values().map(|it| it.bytes()).sum();
             assert!(held <= ANSWER_BYTES, "{held}");
         }
         assert!(answers.by_groups.len() > 1);
+    }
+    #[test]
+    fn an_answer_that_a_commit_leaves_as_it_is_is_made_once() {
+        let mut group = root_group().unwrap();
+        group.id = "00000000-0000-4000-8000-000000000001".parse().unwrap();
+        group.name = "g".parse().unwrap();
+        let snapshot = |digit: u8, group: Group, interpolation| {
+            let estate = Estate {
+                hierarchy: Hierarchy::build(vec![root_group().unwrap(), group]).unwrap(),
+                individuals: Arc::default(),
+                environments: Arc::default(),
+                catalogues: Arc::default(),
+                interpolation,
+            };
+            let commit = CommitId::from_bytes([digit; 20]);
+            Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))
+        };
+        let described = Group { description: Some("d".into()), ..group.clone() };
+        let renamed = Group { name: "other".parse().unwrap(), ..group.clone() };
+        let mut preparation = Preparation::default();
+        let mut answers = |snapshot: &Arc<Snapshot>| {
+            preparation.paths(snapshot);
+            let all: Vec<GroupIndex> = snapshot.estate.hierarchy.indexes().collect();
+            [&all[..], &all[..1], &[]].map(|it| preparation.content("n", snapshot, it).unwrap())
+        };
+        let same =
+            |one: &[_; 3], other: &[_; 3]| [0, 1, 2].map(|it| Arc::ptr_eq(&one[it], &other[it]));
+        let first = answers(&snapshot(1, group.clone(), Interpolation::Off));
+        assert_eq!(first[0].groups.len(), 2);
+        let second = answers(&snapshot(2, described, Interpolation::Off));
+        assert_eq!(same(&first, &second), [true; 3]);
+        let third = answers(&snapshot(3, renamed.clone(), Interpolation::Off));
+        assert_eq!(same(&second, &third), [false, true, true]);
+        let fourth = answers(&snapshot(4, renamed, Interpolation::On));
+        assert_eq!(same(&third, &fourth), [false; 3]);
     }
 }
