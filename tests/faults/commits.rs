@@ -605,7 +605,8 @@ fn old_commits() -> Seen {
     });
     assert!(statuses.iter().all(|it| matches!(it, 200 | 503)), "{statuses:?}");
     let kept = daemon.get("/controller/commits").json().as_array().unwrap().len();
-    assert!(kept < 12, "{kept} commits are kept");
+    // Commits share what they have in common, so one takes a part of the budget by what it changes.
+    assert!((2..40).contains(&kept), "{kept} commits are kept");
     let answered = statuses.iter().filter(|it| **it == 200).count();
     Seen::Held(format!("{answered} of 40 answered at once, {kept} commits kept"))
 }
