@@ -586,7 +586,7 @@ fn old_commits() -> Seen {
         commits.push(repository.commit("more", &[(name.as_str(), text.as_str())]));
     }
     let path = repository.text_path();
-    let daemon = start(&["--repo", &path, "--snapshot-cache", "4000000"]);
+    let daemon = start(&["--repo", &path, "--snapshot-cache", "1000000"]);
     for commit in commits.iter().take(40) {
         assert_eq!(daemon.get(&format!("/v1/groups?commit={commit}&limit=1")).status, 200);
     }
@@ -605,8 +605,7 @@ fn old_commits() -> Seen {
     });
     assert!(statuses.iter().all(|it| matches!(it, 200 | 503)), "{statuses:?}");
     let kept = daemon.get("/controller/commits").json().as_array().unwrap().len();
-    // Commits share what they have in common, so one takes a part of the budget by what it changes.
-    assert!((2..40).contains(&kept), "{kept} commits are kept");
+    assert!(kept < 12, "{kept} commits are kept");
     let answered = statuses.iter().filter(|it| **it == 200).count();
     Seen::Held(format!("{answered} of 40 answered at once, {kept} commits kept"))
 }
