@@ -144,7 +144,8 @@ impl Snapshot {
         !self.estate.individuals.contains_key(name) && !self.puts_facts(groups)
     }
 
-    /// Returns the places of some groups in another snapshot, if nodes of which these groups decide get the same from it.
+    /// Returns the places of some groups in another snapshot, if nodes of which these groups decide get the same from it,
+    /// but for the order of keys in values.
     pub(crate) fn alike_in(
         &self,
         other: &Self,

@@ -350,20 +350,33 @@ type ChangeGroups = fn(&mut Vec<Group>);
 
 #[test]
 fn groups_are_alike_that_give_the_same_below_the_same_ancestors() {
-    let (root, above, own) =
-        (json!({}), json!({"variables": {"v": 1}}), json!({"classes": {"c": {"p": 1}}}));
+    let (root, above) = (json!({}), json!({"variables": {"v": 1}}));
+    let own = json!({"classes": {"c": {"p": {"a": 1, "b": 2}}}});
     let numbered = [(0, 0, &root), (1, 0, &above), (2, 1, &own), (3, 0, &root)];
     let always = always();
     let groups: Vec<Group> = numbered
         .map(|(number, parent, values)| group(number, parent, Some(&always), values))
         .into();
-    let before = Hierarchy::build(groups.clone()).unwrap();
-    let rows: [(&str, ChangeGroups, bool); 14] = [
+    let before = estate(groups.clone(), &[]);
+    let rows: [(&str, ChangeGroups, bool); 16] = [
         ("nothing", |_| {}, true),
         ("a description", |it| it[2].description = Some("d".into()), true),
-        ("a rule", |it| it[2].rule = None, true),
+        (
+            "what its rule says",
+            |it| it[2].rule = Some(Arc::new(rule::read(&json!(["=", "name", "n"])).unwrap())),
+            true,
+        ),
+        ("that it has a rule", |it| it[2].rule = None, false),
         ("one group more before it", |it| it.push(group(4, 1, None, &json!({}))), true),
         ("one group less behind it", |it| drop(it.pop()), true),
+        (
+            "the order of keys in a value",
+            |it| {
+                let other = json!({"c": {"p": {"b": 2, "a": 1}}});
+                it[2].classes = Arc::new(serde_json::from_value(other).unwrap());
+            },
+            true,
+        ),
         ("a sibling of its parent", |it| it[3].name = "other".parse().unwrap(), true),
         ("its name", |it| it[2].name = "other".parse().unwrap(), false),
         ("its environment", |it| it[2].environment = "test".parse().unwrap(), false),
@@ -377,16 +390,21 @@ fn groups_are_alike_that_give_the_same_below_the_same_ancestors() {
     each_row(rows, |(what, change, are_alike)| {
         let mut changed = groups.clone();
         change(&mut changed);
-        let after = Hierarchy::build(changed).unwrap();
-        let places = |it: &Hierarchy| [0, 1, 2].map(|number| it.find(id(number)).unwrap());
-        let found = after.alike_in(&before, &places(&after));
+        let after = estate(changed, &[]);
+        let places = |it: &Estate| [0, 1, 2].map(|number| it.hierarchy.find(id(number)).unwrap());
+        let alike_in_before = |places: &[_]| after.hierarchy.alike_in(&before.hierarchy, places);
+        let found = alike_in_before(&places(&after));
         assert_eq!(found.as_deref(), are_alike.then_some(&places(&before)[..]), "{what}");
+        let written = |it: &Estate| {
+            AnswerRecord::of_groups(it, &Node::named("n"), Ok(&places(it))).to_bytes()
+        };
+        assert!(!are_alike || written(&before) == written(&after), "{what}");
         // Without any group the root group decides.
-        let of_none = after.alike_in(&before, &[]).is_some();
-        assert_eq!(of_none, what != "the root group", "{what}");
+        assert_eq!(alike_in_before(&[]).is_some(), what != "the root group", "{what}");
     });
     let without = Hierarchy::build(groups[..2].to_vec()).unwrap();
-    assert!(before.alike_in(&without, &[before.find(id(2)).unwrap()]).is_none(), "it is new");
+    let added = before.hierarchy.find(id(2)).unwrap();
+    assert!(before.hierarchy.alike_in(&without, &[added]).is_none(), "it is new");
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use crate::model::Group;
 
 impl Hierarchy {
     /// Returns the places of some groups in another hierarchy, if they, all their ancestors and the root group give nodes
-    /// the same there: only rules and descriptions may differ.
+    /// the same there: only descriptions, the order of keys in values and what rules say may differ.
     pub(crate) fn alike_in(
         &self,
         other: &Self,
@@ -30,8 +30,10 @@ fn are_alike(one: &Group, other: &Group) -> bool {
     let Group {
         id, name, environment, environment_trumps, classes, variables, config_data, ..
     } = one;
+    // A group without a rule is not named among those that match.
+    let has_rule = |it: &Group| it.rule.is_some();
     std::ptr::eq(one, other)
-        || (id, name) == (&other.id, &other.name)
+        || (id, name, has_rule(one)) == (&other.id, &other.name, has_rule(other))
             && (environment, environment_trumps) == (&other.environment, &other.environment_trumps)
             && (classes, variables, config_data)
                 == (&other.classes, &other.variables, &other.config_data)
