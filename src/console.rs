@@ -90,28 +90,32 @@ pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
     let console = Console { api, assets, base_path, transport, sessions, forge, pins };
     let console = Arc::new(console);
     let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
-    let pages = Router::new()
-        .route("/", get(home::show))
-        .route("/nodes", get(nodes::show))
-        .route("/nodes/{name}", get(node::show))
-        .route("/nodes/{name}/history", get(node::history))
-        .route("/nodes/{name}/facts", get(node::facts))
-        .route("/groups", get(groups::show))
-        .route("/groups/{id}", get(group::show))
-        .route("/commits", get(commits::list))
-        .route("/commits/{*revision}", get(commits::show))
-        .route("/compare", get(compare::open))
-        .route("/compare/{*range}", get(compare::show))
-        .route("/problems", get(problems::show))
-        .route("/query", get(query::show))
-        .layer(from_fn(yielding));
+    let pages = [
+        ("/", get(home::show)),
+        ("/nodes", get(nodes::show)),
+        ("/nodes/{name}", get(node::show)),
+        ("/nodes/{name}/history", get(node::history)),
+        ("/nodes/{name}/facts", get(node::facts)),
+        ("/groups", get(groups::show)),
+        ("/groups/{id}", get(group::show)),
+        ("/commits", get(commits::list)),
+        ("/commits/{*revision}", get(commits::show)),
+        ("/compare", get(compare::open)),
+        ("/compare/{*range}", get(compare::show)),
+        ("/problems", get(problems::show)),
+        ("/query", get(query::show)),
+    ];
     // Actions of operators and small responses stay on the threads that answer agents.
-    let routes = pages
-        .route("/events", get(events::follow))
-        .route("/login", get(login::show).post(login::sign_in))
-        .route("/logout", post(login::sign_out))
-        .route("/actions/{action}", post(actions::act))
-        .route("/assets/{name}", get(asset_route::show))
-        .with_state(console);
+    let others = [
+        ("/events", get(events::follow)),
+        ("/login", get(login::show).post(login::sign_in)),
+        ("/logout", post(login::sign_out)),
+        ("/actions/{action}", post(actions::act)),
+        ("/assets/{name}", get(asset_route::show)),
+    ];
+    let pages = pages.into_iter().map(|(path, methods)| (path, methods.layer(from_fn(yielding))));
+    let all = pages.chain(others);
+    let routes = all.map(|(path, methods)| (path, methods.with_state(Arc::clone(&console))));
+    let routes = routes.collect();
     ConsolePages { routes, missing }
 }

@@ -7,7 +7,8 @@
 //!    time. [`observe`] gives the request an id, counts it and logs it.
 //! 2. [`router`](mod@router) has every route on one page, each with the role that it requires. [`routes`] attaches the
 //!    check to the route itself, and [`access`] knows who the caller is and what it may do.
-//! 3. Extractors take from the request what a handler names: the services ([`state`]), the snapshot that
+//! 3. Extractors take from the request what a handler names: the services ([`state`]), the caller
+//!    ([`request_context`]), the snapshot that
 //!    answers ([`snapshot_context`]), the node with what its certificate proves ([`node_request`]), the
 //!    query ([`query`]). A handler reads the body itself, within limits ([`body`]).
 //! 4. The handler, in a file for each resource: [`classify`], [`enc`] (with Hiera's data), [`groups`],
@@ -37,6 +38,7 @@ mod state;
 mod body;
 mod node_request;
 mod query;
+mod request_context;
 mod snapshot_context;
 
 // Handlers, by resource

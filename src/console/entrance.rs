@@ -37,7 +37,7 @@ impl Entrance {
     pub(super) fn of(parts: &Parts, console: &Arc<Console>) -> Self {
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let parameters = parameters.map(|it| it.0).unwrap_or_default();
-        let id = parts.extensions.get::<RequestId>().map(RequestId::as_str);
+        let id = RequestId::of(&parts.extensions).map(RequestId::as_str);
         let asker = console.api.asker(parts);
         let sender = console.api.known_sender(&asker);
         let is_known = sender.is_some();

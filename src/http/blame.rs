@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::Response;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use super::node_request::NodeRequest;
 use super::openapi::errors::{ClassificationErrors, FactsErrors, SnapshotErrors, UnknownNodeOrKey};
 use super::openapi::parameters::{BlamedKey, SnapshotParameters};
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
 use crate::model::Node;

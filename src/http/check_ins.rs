@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRef, OriginalUri, Path, State};
+use axum::extract::{FromRef, Path, State};
 use axum::http::header;
 use axum::response::Response;
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};

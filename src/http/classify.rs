@@ -1,7 +1,7 @@
 //! Classifying nodes.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -17,6 +17,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::SnapshotParameters;
 use super::privacy::PrivacyPolicy;
+use super::request_context::OriginalUri;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 
 use super::access::{Caller, Role};
 use super::blocking::REPOSITORY;
@@ -54,7 +54,7 @@ pub(super) async fn status(
 )]
 pub(super) async fn reconcile(
     State(controller): State<Arc<Controller>>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     body: Body,
 ) -> Result<(StatusCode, Json<Requested>), ApiError> {
     let OperatorRequest { reason } = read_request(body).await?;
@@ -89,7 +89,7 @@ fn attribution(caller: &Caller, reason: Option<String>) -> Attribution {
 )]
 pub(super) async fn pin(
     State(controller): State<Arc<Controller>>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     body: Body,
 ) -> Result<Json<Pinned>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
@@ -111,7 +111,7 @@ pub(super) async fn pin(
 )]
 pub(super) async fn resume(
     State(controller): State<Arc<Controller>>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     body: Body,
 ) -> Result<(StatusCode, Json<Pinned>), ApiError> {
     let OperatorRequest { reason } = read_request(body).await?;

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::OriginalUri;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 
-use super::access::Caller;
 use super::observe::RequestId;
+use super::request_context::{OriginalUri, RequestContext};
 use crate::classification::{ClassificationError, Explanation};
 use crate::decision_log::{Decision, DecisionInput, DecisionLog};
 use crate::hierarchy::GroupIndex;
@@ -31,11 +30,11 @@ pub(super) struct DecisionRequest {
 
 impl DecisionRequest {
     pub(super) fn new(log: DecisionLog, parts: &Parts) -> Self {
-        let uri = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |it| &it.0);
+        let OriginalUri(uri) = OriginalUri::of(parts);
         let path = uri.path();
         let path = path.get(..path.floor_char_boundary(PATH)).unwrap_or_default().to_owned();
-        let caller = parts.extensions.get::<Caller>();
-        let id = parts.extensions.get::<RequestId>();
+        let caller = RequestContext::caller(&parts.extensions);
+        let id = RequestId::of(&parts.extensions);
         Self {
             log,
             path,

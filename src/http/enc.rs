@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -23,6 +23,7 @@ use super::openapi::errors::{BodyErrors, KeepErrors};
 use super::openapi::parameters::SnapshotParameters;
 use super::openapi::responses::{ByFactsErrors, ByNameErrors};
 use super::privacy::PrivacyPolicy;
+use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
@@ -241,7 +242,7 @@ pub(super) async fn upload_facts(
     State(lookup): State<NodeLookup>,
     State(recorder): State<CheckInRecorder>,
     State(controller): State<Arc<Controller>>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?.unwrap_or_default();

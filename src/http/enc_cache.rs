@@ -140,8 +140,8 @@ mod tests {
     use crate::http::blocking::run_blocking;
     use crate::http::fixture::Fixture;
     use crate::http::privacy::PrivacyPolicy;
+    use crate::http::request_context::RequestContext;
     use crate::http::router::RouteSet;
-    use crate::http::server::Peer;
     use crate::masking::{Masks, StoredExtent, StoredForm};
     use crate::model::Node;
     use crate::reconcile::Controller;
@@ -169,7 +169,7 @@ mod tests {
 
     /// Has a daemon answer a request of a caller who may do all.
     async fn answer(fixture: &Fixture, mut request: Request<Body>) -> (StatusCode, Bytes) {
-        request.extensions_mut().insert(Peer { is_local: true, ..Peer::default() });
+        RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
         let answer = fixture.answer(request).await;
         (answer.status(), to_bytes(answer.into_body(), 1 << 20).await.unwrap())
     }

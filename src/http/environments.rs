@@ -1,12 +1,13 @@
 //! Classes, environments, check-ins, and the writes that a read-only daemon refuses.
 
-use axum::extract::{OriginalUri, Path};
+use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::ApiError;
 use super::openapi::errors::{NotFound, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::types::{Class, Environment};
 use crate::reconcile::{Controller, path_below};

@@ -3,11 +3,11 @@
 mod conversions;
 
 use axum::Json;
-use axum::extract::OriginalUri;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
+use super::request_context::OriginalUri;
 use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
 use crate::classification::{Conflicts, conflict_details, conflict_message, conflict_report};

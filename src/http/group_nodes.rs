@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::blocking::{Panicked, STORE, run_blocking};
@@ -15,6 +15,7 @@ use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, Snapshot
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::GroupNodes;

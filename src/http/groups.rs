@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ use super::openapi::errors::{
 use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::stream;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};

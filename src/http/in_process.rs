@@ -17,6 +17,7 @@ use tower::ServiceExt as _;
 use super::access::{Caller, PeerIdentity, Requirement, Role};
 use super::blocking::{REPOSITORY, STORE};
 use super::error::ApiError;
+use super::request_context::RequestContext;
 use super::server::Peer;
 use super::state::Services;
 use super::types::{BlamedCommit, Error, ErrorKind, Status};
@@ -198,7 +199,7 @@ impl InProcessApi {
                 headers.append(name.clone(), value.clone());
             }
         }
-        Asker { headers, peer: parts.extensions.get::<Peer>().cloned() }
+        Asker { headers, peer: RequestContext::of(&parts.extensions).map(|it| it.peer.clone()) }
     }
 
     /// Returns a text that is different for each of those who are known without a token: by a certificate or by a proxy.
@@ -374,7 +375,7 @@ impl InProcessApi {
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(header::CONTENT_TYPE, json);
         if let Some(peer) = &asker.peer {
-            request.extensions_mut().insert(peer.clone());
+            RequestContext::of_mut(request.extensions_mut()).peer = peer.clone();
         }
         let response = match self.routes.clone().oneshot(request).await {
             Ok(response) => response,

@@ -1,12 +1,11 @@
 //! The node that a person asks about: found as it is known, and answered where an answer is needed.
 
-use axum::extract::OriginalUri;
-
 use super::classify::classified;
 use super::compute::{TOOLS, weight};
 use super::error::ApiError;
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use crate::classification::WithheldFacts;
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRef, OriginalUri};
+use axum::extract::FromRef;
 use serde_json::{Map, Value};
 
 use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
+use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::{Node, is_left_out};

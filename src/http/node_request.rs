@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
 use super::access::{Caller, Submitted};
+use super::request_context::RequestContext;
 use super::types::NodeBody;
 use crate::facts::{trusted_data, with_certname};
 use crate::model::Node;
@@ -28,7 +29,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NodeRequest {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, PathRejection> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await?;
         // Without a caller nothing is kept.
-        let caller = parts.extensions.get::<Caller>();
+        let caller = RequestContext::caller(&parts.extensions);
         let submitted = caller.map_or(Submitted::AnswerOnly, |it| it.classifies(&name));
         Ok(Self { name, submitted })
     }

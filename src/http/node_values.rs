@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::Response;
 
@@ -25,6 +25,7 @@ use super::openapi::parameters::{OneGroup, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::types::{GroupRef, LocatedValue, Membership, MembershipRule};
 use crate::classification::{WithheldFacts, enc_document};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::Json;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use jiff::Timestamp;
 
 use super::access::{Caller, Role};
@@ -19,6 +19,7 @@ use super::openapi::errors::{
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use super::types::{NodePage, StoredChange, StoredNode};
 use crate::reconcile::Controller;
@@ -165,7 +166,7 @@ fn changes(
 pub(super) async fn forget(
     State(controller): State<Arc<Controller>>,
     State(recorder): State<CheckInRecorder>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {

@@ -1,7 +1,7 @@
 //! What happens to every request and response: the request id, the access log, metrics, and the shape of
 //! errors that the framework makes.
 //!
-//! The routes of the API are observed by what calls their handlers, and pages by one layer. The layers of `tower-http`
+//! The routes of the API are observed by what calls their handlers, and pages by a layer each. The layers of `tower-http`
 //! do not fit: the access log and the metrics of a request share its route and its duration; a body limit differs by
 //! route, answers in the shape of all errors and counts the memory of the parsed body; and compression would hide the
 //! length of responses, by which connections are limited. Each layer is also cloned and boxed with each request, which
@@ -13,17 +13,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use tower::Service;
-use tower::layer::layer_fn;
+use tower::{Layer, Service};
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
 use super::error::ApiError;
+use super::request_context::RequestContext;
 use super::types::ErrorKind;
 use crate::telemetry::{Metrics, RequestMetrics};
 
@@ -32,17 +31,28 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A link that is followed from a page here must not pass the URL on, which may have had a token in it.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
-/// Logs and counts every request of a router.
-pub(super) fn observed<S: Clone + Send + Sync + 'static>(
-    router: Router<S>,
-    metrics: Arc<Metrics>,
-) -> Router<S> {
-    let metrics = Arc::new(RequestMetrics::new(metrics));
-    router.layer(layer_fn(move |inner| Observed { inner, metrics: Arc::clone(&metrics) }))
+/// The route of requests that none has: their path is the client's choice, so all of them share a label.
+pub(super) const NO_ROUTE: &str = "none";
+
+/// Logs and counts the requests of a service as those of a route.
+#[derive(Clone, Debug)]
+pub(super) struct ObserveLayer(Arc<RequestMetrics>);
+
+impl ObserveLayer {
+    pub(super) fn new(route: &str, metrics: &Arc<Metrics>) -> Self {
+        Self(Arc::new(RequestMetrics::new(route, Arc::clone(metrics))))
+    }
 }
 
-/// The id of a request: that of its client, if it is fit for a log. It is an extension of the request, and a header of
-/// the response.
+impl<S> Layer<S> for ObserveLayer {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed { inner, metrics: Arc::clone(&self.0) }
+    }
+}
+
+/// The id of a request: that of its client, if it is fit for a log. It is a header of the response.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(IdText);
 
@@ -54,7 +64,12 @@ enum IdText {
 }
 
 impl RequestId {
-    fn of(request: &Request) -> Self {
+    /// Returns the id of an observed request.
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
+        RequestContext::of(extensions)?.id.as_ref()
+    }
+
+    fn choose(request: &Request) -> Self {
         let fits = |it: &&HeaderValue| {
             let bytes = it.as_bytes();
             !bytes.is_empty() && bytes.len() <= 128 && bytes.iter().all(u8::is_ascii_graphic)
@@ -94,8 +109,6 @@ struct Observation {
     began: Instant,
     id: RequestId,
     method: Method,
-    /// Without a route, the path is the client's choice: one label for all of them.
-    route: Option<MatchedPath>,
     metrics: Arc<RequestMetrics>,
 }
 
@@ -104,21 +117,20 @@ impl Observation {
     fn begin(request: &mut Request, metrics: Arc<RequestMetrics>) -> Self {
         #[expect(clippy::disallowed_methods, reason = "requests take time")]
         let began = Instant::now();
-        let id = RequestId::of(request);
-        request.extensions_mut().insert(id.clone());
-        let route = request.extensions().get::<MatchedPath>().cloned();
-        Self { began, id, method: request.method().clone(), route, metrics }
+        let id = RequestId::choose(request);
+        RequestContext::of_mut(request.extensions_mut()).id = Some(id.clone());
+        Self { began, id, method: request.method().clone(), metrics }
     }
 
     /// Ends with the response, and returns it as it is sent.
     fn end(self, response: Response) -> Response {
-        let Self { began, id, method, route, metrics } = self;
+        let Self { began, id, method, metrics } = self;
         let mut response = as_api_error(response);
         let (status, took) = (response.status().as_u16(), began.elapsed());
         let request_id = id.as_str();
-        let route = route.as_ref().map_or("none", MatchedPath::as_str);
+        let route = metrics.route();
         tracing::debug!(target: "clade::access", %method, route, status, ?took, request_id);
-        metrics.count(route, method_label(&method), status, took);
+        metrics.count(method_label(&method), status, took);
         response.headers_mut().insert(REQUEST_ID, id.into_header());
         response.headers_mut().insert(header::REFERRER_POLICY, NO_REFERRER);
         response
@@ -127,7 +139,7 @@ impl Observation {
 
 /// Answers requests, and logs and counts them.
 #[derive(Clone, Debug)]
-struct Observed<S> {
+pub(super) struct Observed<S> {
     inner: S,
     metrics: Arc<RequestMetrics>,
 }
@@ -162,8 +174,9 @@ pub(super) struct ObservedHandler<H> {
 }
 
 impl<H> ObservedHandler<H> {
-    pub(super) fn new(handler: H, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { handler, metrics: metrics.map(|it| Arc::new(RequestMetrics::new(it))) }
+    pub(super) fn new(handler: H, route: &str, metrics: Option<&Arc<Metrics>>) -> Self {
+        let metrics = metrics.map(|it| Arc::new(RequestMetrics::new(route, Arc::clone(it))));
+        Self { handler, metrics }
     }
 }
 

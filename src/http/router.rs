@@ -5,11 +5,14 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{Method, header};
+use axum::middleware::map_request;
+use axum::routing::MethodRouter;
 use tower::ServiceExt as _;
 
 use super::access::{Requirement, Role};
 use super::in_process::{AddressRoutes, InProcessApi};
-use super::observe::observed;
+use super::observe::{NO_ROUTE, ObserveLayer};
+use super::request_context::OriginalUri;
 use super::routes::Routes;
 use super::state::{AppState, Services};
 use super::{
@@ -47,7 +50,7 @@ fn whole_api(state: &AppState, set: RouteSet, metrics: Option<&Arc<Metrics>>) ->
 #[derive(Debug)]
 pub struct ConsolePages {
     /// The pages by their paths.
-    pub routes: Router,
+    pub routes: Vec<(&'static str, MethodRouter)>,
     /// Answers browsers that ask for a path which neither the pages nor the API has.
     pub missing: Router,
 }
@@ -82,19 +85,34 @@ pub fn router_with_pages(
     // What a page asks is a part of the request for the page, and is not counted beside it.
     let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
     let ConsolePages { routes: pages, missing } = pages(own.clone());
-    let missing = observed(missing, Arc::clone(&metrics));
+    let missing = missing.layer(ObserveLayer::new(NO_ROUTE, &metrics));
+    let observed = |router: Router, (path, methods): (&'static str, MethodRouter)| {
+        router.route(path, methods.layer(ObserveLayer::new(path, &metrics)))
+    };
+    let pages = pages.into_iter().fold(Router::new(), observed);
     let (known, unknown) = routes(set, Some(&metrics)).into_router();
     let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
     // One router for both: each one more would take time of each request.
-    let whole = observed(pages, metrics).merge(known).fallback(async move |request: Request| {
+    let whole = pages.merge(known).fallback(async move |request: Request| {
         let is_for_people = shows_pages(&request) && !own.is_below_api(request.uri().path());
         let router = if is_for_people { missing.clone() } else { unknown.clone() };
         router.oneshot(request).await
     });
-    match base {
-        "" => whole,
-        base => Router::new().nest_service(base, whole.clone()).fallback_service(whole),
+    below_base(whole, base)
+}
+
+/// Returns a router that answers below a base path as well, unless that is empty.
+fn below_base(router: Router, base: &str) -> Router {
+    if base.is_empty() {
+        return router;
     }
+    let both = Router::new().nest_service(base, router.clone()).fallback_service(router);
+    // Below the base path routes see the rest of the URI.
+    both.layer(map_request(async |mut request: Request| {
+        let uri = OriginalUri(request.uri().clone());
+        request.extensions_mut().insert(uri);
+        request
+    }))
 }
 
 /// The document of all routes, whatever the address has of them.
@@ -112,13 +130,13 @@ const CHECK_IN: Requirement = Requirement::NodeInBody(Role::CheckIn);
 
 /// Returns the routes of an address, with metrics if their requests are counted.
 pub(super) fn routes(set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Routes {
-    let new = || Routes::new(metrics.cloned());
-    let probes = probes(new());
+    let below = |prefix| Routes::below(prefix, metrics.cloned());
+    let probes = probes(below(""));
     match set {
-        RouteSet::Whole => probes.merge(public(&new)).merge(operator(new(), READ)),
-        RouteSet::Public => probes.merge(public(&new)),
+        RouteSet::Whole => probes.merge(public(&below)).merge(operator(below(""), READ)),
+        RouteSet::Public => probes.merge(public(&below)),
         // Callers who can reach the address for monitoring may scrape it.
-        RouteSet::Admin => probes.merge(operator(new(), PUBLIC)),
+        RouteSet::Admin => probes.merge(operator(below(""), PUBLIC)),
     }
 }
 
@@ -148,10 +166,9 @@ fn probes(routes: Routes) -> Routes {
 }
 
 /// Routes for nodes, people and forges.
-fn public(new: &impl Fn() -> Routes) -> Routes {
-    new()
-        .merge(classifier(new()))
-        .nest("/classifier-api", classifier(new()))
+fn public(below: &impl Fn(&'static str) -> Routes) -> Routes {
+    classifier(below(""))
+        .merge(classifier(below("/classifier-api")))
         // Puppet Server, Hiera, and the clients of Foreman
         .get("/enc/{certname}", CLASSIFY_NODE, enc::without_facts)
         .post("/enc/{certname}", CLASSIFY_NODE, enc::with_facts)

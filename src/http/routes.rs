@@ -3,30 +3,32 @@
 //! A route cannot be declared without a [`Requirement`], and its handler is called by what checks it: no table of
 //! paths beside the router can be forgotten or differ from it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{
-    FromRequestParts as _, MatchedPath, OriginalUri, RawPathParams, Request, State,
-};
+use axum::extract::{FromRequestParts as _, RawPathParams, Request, State};
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, MethodRouter};
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, Ready, ready};
 
 use super::access::{Access, Caller, Requirement, Role};
 use super::error::ApiError;
-use super::observe::ObservedHandler;
+use super::observe::{NO_ROUTE, ObservedHandler};
+use super::request_context::{OriginalUri, RequestContext};
 use super::server::Peer;
 use super::state::AppState;
 use crate::telemetry::Metrics;
 
 /// Routes with what each requires of its callers.
 pub(super) struct Routes {
-    router: Router<AppState>,
+    /// What all their paths begin with.
+    prefix: &'static str,
+    by_path: BTreeMap<String, MethodRouter<AppState>>,
     declared: Vec<Route>,
     /// Counts requests, if they are counted.
     metrics: Option<Arc<Metrics>>,
@@ -48,8 +50,10 @@ impl Route {
 }
 
 impl Routes {
-    pub(super) fn new(metrics: Option<Arc<Metrics>>) -> Self {
-        Self { router: Router::new(), declared: Vec::new(), metrics }
+    /// Begins a set of routes whose paths all begin with a prefix. They are routes as others: a router within a router
+    /// would keep the URI of each request twice.
+    pub(super) fn below(prefix: &'static str, metrics: Option<Arc<Metrics>>) -> Self {
+        Self { prefix, by_path: BTreeMap::new(), declared: Vec::new(), metrics }
     }
 
     /// Declares a route that reads; `HEAD` is answered as well.
@@ -96,25 +100,22 @@ impl Routes {
         requirement: Requirement,
         handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
+        let path = format!("{}{path}", self.prefix);
         let guarded = Guarded { requirement, handler };
-        let handler = ObservedHandler::new(guarded, self.metrics.clone());
-        self.router = self.router.route(path, on(filter, handler));
-        self.declared.push(Route { method, path: path.to_owned(), requirement });
+        let handler = ObservedHandler::new(guarded, &path, self.metrics.as_ref());
+        let methods = self.by_path.remove(&path).unwrap_or_default();
+        self.by_path.insert(path.clone(), methods.on(filter, handler));
+        self.declared.push(Route { method, path, requirement });
         self
     }
 
     /// Adds all routes of another set.
     pub(super) fn merge(mut self, other: Self) -> Self {
-        self.router = self.router.merge(other.router);
+        for (path, methods) in other.by_path {
+            let known = self.by_path.remove(&path).unwrap_or_default();
+            self.by_path.insert(path, known.merge(methods));
+        }
         self.declared.extend(other.declared);
-        self
-    }
-
-    /// Adds all routes of another set below a prefix.
-    pub(super) fn nest(mut self, prefix: &str, other: Self) -> Self {
-        self.router = self.router.nest(prefix, other.router);
-        let below = other.declared.into_iter();
-        self.declared.extend(below.map(|it| Route { path: format!("{prefix}{}", it.path), ..it }));
         self
     }
 
@@ -125,8 +126,7 @@ impl Routes {
     /// Returns the router, and what answers where it has no path. Requests that no route answers need a role as well:
     /// unauthenticated callers are not told which paths there are.
     pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
-        let Self { router, declared, metrics } = self;
-        let declared: Arc<[Route]> = declared.into();
+        let Self { by_path, declared, metrics, .. } = self;
         let not_found =
             async |State(state): State<AppState>, uri: OriginalUri, request: Request| {
                 let requirement = Requirement::by_kind(request.method());
@@ -135,40 +135,47 @@ impl Routes {
                     Err(error) => error,
                 }
             };
-        let method_not_allowed = async move |State(state): State<AppState>,
-                                             OriginalUri(uri): OriginalUri,
-                                             route: MatchedPath,
-                                             params: PathParams,
-                                             request: Request| {
-            let requirement =
-                requirement_of_undeclared(&declared, request.method(), route.as_str());
-            match admit(state.access(), requirement, first_parameter(&params), &request) {
-                Ok(()) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
-                Err(error) => error,
-            }
-        };
-        let method_not_allowed = ObservedHandler::new(method_not_allowed, metrics.clone());
-        let router = router.method_not_allowed_fallback(method_not_allowed);
-        (router, Router::new().fallback(ObservedHandler::new(not_found, metrics)))
+        let mut router = Router::new();
+        for (path, methods) in by_path {
+            let of_path: Arc<[Route]> =
+                declared.iter().filter(|it| it.path == path).cloned().collect();
+            let method_not_allowed =
+                async move |State(state): State<AppState>,
+                            OriginalUri(uri): OriginalUri,
+                            params: PathParams,
+                            request: Request| {
+                    let requirement = requirement_of_undeclared(&of_path, request.method());
+                    match admit(state.access(), requirement, first_parameter(&params), &request) {
+                        Ok(()) => {
+                            ApiError::method_not_allowed(request.method().as_str(), uri.path())
+                        }
+                        Err(error) => error,
+                    }
+                };
+            let refused = ObservedHandler::new(method_not_allowed, &path, metrics.as_ref());
+            router = router.route(&path, methods.fallback(refused));
+        }
+        let not_found = ObservedHandler::new(not_found, NO_ROUTE, metrics.as_ref());
+        (router, Router::new().fallback(not_found))
     }
 }
 
 /// Returns what a method requires that a path does not have: what a declared method of the same kind
 /// requires; else what is special to the path, such as `operate`; else the role of its kind.
-fn requirement_of_undeclared(declared: &[Route], method: &Method, path: &str) -> Requirement {
+fn requirement_of_undeclared(of_path: &[Route], method: &Method) -> Requirement {
     let by_kind = Requirement::by_kind(method);
-    let of_path = || declared.iter().filter(|it| it.path == path);
-    let same_kind = of_path().find(|it| Requirement::by_kind(&it.method) == by_kind);
+    let same_kind = of_path.iter().find(|it| Requirement::by_kind(&it.method) == by_kind);
     let special = || {
         let plain = [Requirement::Role(Role::Read), Requirement::Role(Role::Write)];
-        of_path().find(|it| !plain.contains(&it.requirement))
+        of_path.iter().find(|it| !plain.contains(&it.requirement))
     };
     same_kind.or_else(special).map_or(by_kind, |it| it.requirement)
 }
 
 type PathParams = Result<RawPathParams, RawPathParamsRejection>;
 
-/// A handler that is called if the caller meets the requirement of the route, with the caller as an extension.
+/// A handler that is called if the caller meets the requirement of the route, with the caller in the context of the
+/// request.
 ///
 /// A middleware would do the same, and would box and clone a service for each request.
 #[derive(Clone)]
@@ -188,19 +195,24 @@ impl<T: 'static, H: Handler<T, AppState>> Handler<T, AppState> for Guarded<H> {
     }
 }
 
-/// Returns a request with its caller as an extension, if the caller meets the requirement.
-fn pass(access: &Access, requirement: Requirement, request: Request) -> Result<Request, ApiError> {
+/// Returns a request with its caller in its context, if the caller meets the requirement.
+fn pass(
+    access: &Access,
+    requirement: Requirement,
+    mut request: Request,
+) -> Result<Request, ApiError> {
     let caller = identify(access, requirement, &request)?;
-    let (mut parts, body) = request.into_parts();
     // Most may do it for all nodes; the path is read for the others.
     if !requirement.is_met_by(&caller, None) {
+        let (mut parts, body) = request.into_parts();
         // The router has read them: nothing is waited for.
         let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
         let node = params.as_ref().and_then(first_parameter);
         requirement.check(&caller, node)?;
+        request = Request::from_parts(parts, body);
     }
-    parts.extensions.insert(caller);
-    Ok(Request::from_parts(parts, body))
+    RequestContext::of_mut(request.extensions_mut()).caller = Some(caller);
+    Ok(request)
 }
 
 /// Returns the first parameter of a path: the node, where a requirement is about one. A path that is not
@@ -225,7 +237,7 @@ fn identify(
     requirement: Requirement,
     request: &Request,
 ) -> Result<Caller, ApiError> {
-    let peer = request.extensions().get::<Peer>();
+    let peer = RequestContext::of(request.extensions()).map(|it| &it.peer);
     if peer.is_some_and(|it| it.is_over_limit) && requirement != Requirement::Probe {
         return Err(ApiError::busy());
     }

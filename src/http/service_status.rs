@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use indexmap::IndexMap;
@@ -13,6 +13,7 @@ use super::error::ApiError;
 use super::openapi::errors::{NotFound, ReadyErrors, WordErrors};
 use super::openapi::parameters::Level;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::types::{DetailLevel, ErrorKind, Service, ServiceState};
 use crate::reconcile::{Controller, Freshness, LookupError, OnStale};
 use crate::telemetry::Metrics;

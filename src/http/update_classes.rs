@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Extension;
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
@@ -20,6 +19,7 @@ use super::openapi::errors::{EnvironmentErrors, PullErrors, SnapshotErrors};
 use super::openapi::parameters::{OneEnvironment, SnapshotParameters};
 use super::openapi::responses::WriteResponses;
 use super::query::Parameters;
+use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::types::{ErrorKind, LastClassUpdate, UnexpectedResponse};
 use super::writes::environment_of;
@@ -171,7 +171,7 @@ pub(super) async fn update(
     State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     uri: OriginalUri,
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
@@ -32,6 +32,7 @@ use self::signature::Check;
 use self::tally::DeliveryTally;
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
+use super::request_context::OriginalUri;
 use super::types::{Delivery, DeliveryAction, ErrorKind, WebhookDeliveries};
 use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,

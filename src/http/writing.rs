@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use axum::extract::{FromRef, FromRequestParts, OriginalUri, Path};
+use axum::Json;
+use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -16,6 +16,7 @@ use super::access::{Caller, Role};
 use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
+use super::request_context::OriginalUri;
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
 use super::types::{Environment, Proposed, ProposedBranch};
@@ -48,8 +49,8 @@ pub(super) struct Writing {
 #[derive(Debug)]
 struct Place {
     uri: OriginalUri,
-    /// Below what the API is mounted: nothing, or `/classifier-api`.
-    prefix: &'static str,
+    /// What the path has before that of the group: a base path and `/classifier-api`, or nothing.
+    prefix: String,
 }
 
 impl<S> FromRequestParts<S> for Writing
@@ -66,13 +67,12 @@ where
             let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
             return Err(refusal(&controller, id));
         };
-        let caller = Extension::<Caller>::from_request_parts(parts, state).await;
-        let uri = OriginalUri::from_request_parts(parts, state).await;
-        let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
-        let path = uri.0.path();
-        let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
-        let line = format!("{} {path}", parts.method);
-        let caller = caller.map(|it| it.0).unwrap_or_default();
+        let Ok(caller) = Caller::from_request_parts(parts, state).await;
+        let uri = OriginalUri::of(parts);
+        let (path, below_base) = (uri.0.path(), parts.uri.path());
+        let base = path.strip_suffix(below_base).unwrap_or_default();
+        let api = if below_base.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
+        let (prefix, line) = (format!("{base}{api}"), format!("{} {path}", parts.method));
         Ok(Self { writer, caller, line, place: Place { uri, prefix } })
     }
 }

@@ -12,22 +12,27 @@ use super::series_cache::SeriesCache;
 /// The metrics of requests, with the series of one route at hand.
 #[derive(Debug)]
 pub struct RequestMetrics {
+    route: Box<str>,
     metrics: Arc<Metrics>,
     series: SeriesCache<RequestLabels, (Counter, Histogram), 4>,
 }
 
 impl RequestMetrics {
-    /// Makes the metrics of a route, with no series at hand yet.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics, series: SeriesCache::default() }
+    /// Makes the metrics of a route by its template, with no series at hand yet.
+    pub fn new(route: &str, metrics: Arc<Metrics>) -> Self {
+        Self { route: route.into(), metrics, series: SeriesCache::default() }
     }
 
-    /// Counts a request by the template of its route. More than one route may be counted.
-    pub fn count(&self, route: &str, method: &'static str, code: u16, time: Duration) {
-        let are_equal =
-            |it: &RequestLabels| it.code == code && it.method == method && it.route == route;
+    /// Returns the template of the route.
+    pub fn route(&self) -> &str {
+        &self.route
+    }
+
+    /// Counts a request.
+    pub fn count(&self, method: &'static str, code: u16, time: Duration) {
+        let are_equal = |it: &RequestLabels| it.code == code && it.method == method;
         let of_family = || {
-            let labels = RequestLabels { route: route.to_owned(), method, code };
+            let labels = RequestLabels { route: self.route.clone().into(), method, code };
             let series = self.metrics.of_requests(&labels);
             (labels, series)
         };
@@ -46,8 +51,9 @@ mod tests {
     #[test]
     fn each_request_is_counted_with_its_own_labels() {
         let metrics = Arc::new(Metrics::default());
-        let (one, other) =
-            (RequestMetrics::new(Arc::clone(&metrics)), RequestMetrics::new(Arc::clone(&metrics)));
+        let of_route = |route| RequestMetrics::new(route, Arc::clone(&metrics));
+        // A route can be declared twice: for its methods, and for all others.
+        let counted = ["/a", "/b"].map(|route| [of_route(route), of_route(route)]);
         let labels = ["/a", "/b"].into_iter().flat_map(|route| {
             ["GET", "HEAD"]
                 .into_iter()
@@ -55,8 +61,9 @@ mod tests {
         });
         for (times, (route, method, code)) in labels.clone().enumerate() {
             for _ in 0..=times {
-                one.count(route, method, code, Duration::from_micros(90));
-                other.count(route, method, code, Duration::from_micros(90));
+                for metrics in counted.iter().flatten().filter(|it| it.route() == route) {
+                    metrics.count(method, code, Duration::from_micros(90));
+                }
             }
         }
         let text = metrics.render(&Scrape::default());

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::facts::CertificateFacts;
 use crate::http::fixture::Fixture;
+use crate::http::request_context::RequestContext;
 use crate::http::server::Peer;
 
 /// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
@@ -106,7 +107,7 @@ impl Fixture {
             Caller::Certificate(certname) => peer.certificate = Some(certificate(certname)),
         }
         let mut request = request.body(Body::empty()).unwrap();
-        request.extensions_mut().insert(peer);
+        RequestContext::of_mut(request.extensions_mut()).peer = peer;
         Answer::of(self.answer(request).await).await
     }
 }
@@ -222,6 +223,8 @@ async fn every_route_answers_callers_with_its_role_alone() {
 #[tokio::test]
 async fn what_no_route_answers_requires_a_role_as_well() {
     let fixture = Fixture::new(RouteSet::Whole);
+    let mut below = Fixture::new(RouteSet::Whole);
+    below.router = below_base(below.router, "/clade");
     for (method, path, role, status) in [
         ("GET", "/", Some("read"), 404),
         ("GET", "/nowhere", Some("read"), 404),
@@ -244,13 +247,18 @@ async fn what_no_route_answers_requires_a_role_as_well() {
         ("PUT", "/v1/validate/group", Some("read"), 405),
         ("GET", "/v1/validate/group", Some("read"), 405),
     ] {
-        let anonymous = fixture.send(method, path, &Caller::Anonymous).await;
-        let expected = if role.is_some() { 401 } else { status };
-        assert_eq!(anonymous.status, expected, "{method} {path}");
-        for token in Role::ALL.map(Role::as_str) {
-            let answer = fixture.send(method, path, &Caller::Token(token)).await;
-            let expected = if role.is_none_or(|it| it == token) { status } else { 403 };
-            assert_eq!(answer.status, expected, "{method} {path} {token}: {answer:?}");
+        for (fixture, path) in [(&fixture, path), (&below, &format!("/clade{path}"))] {
+            let anonymous = fixture.send(method, path, &Caller::Anonymous).await;
+            let expected = if role.is_some() { 401 } else { status };
+            assert_eq!(anonymous.status, expected, "{method} {path}");
+            for token in Role::ALL.map(Role::as_str) {
+                let answer = fixture.send(method, path, &Caller::Token(token)).await;
+                let expected = if role.is_none_or(|it| it == token) { status } else { 403 };
+                assert_eq!(answer.status, expected, "{method} {path} {token}: {answer:?}");
+                if answer.status == status && status != 200 {
+                    assert_eq!(answer.body["details"], *path, "{method}");
+                }
+            }
         }
     }
     let own = fixture.send("PUT", "/enc/n", &Caller::Certificate("n")).await;
@@ -308,7 +316,7 @@ async fn beyond_the_connection_limit_only_probes_are_answered() {
         let mut request = Request::builder().method(&*method).uri(example(&path));
         request = request.header("X-Authentication", "guess");
         let mut request = request.body(Body::empty()).unwrap();
-        request.extensions_mut().insert(Peer { is_over_limit: true, ..Peer::default() });
+        RequestContext::of_mut(request.extensions_mut()).peer.is_over_limit = true;
         let answer = Answer::of(fixture.answer(request).await).await;
         let expected = if requirement == "probe" { 401 } else { 503 };
         assert_eq!(answer.status, expected, "{method} {path}");
@@ -322,7 +330,7 @@ async fn the_unix_socket_may_do_everything() {
         let mut request = Request::builder().method(&*method).uri(example(&path));
         request = request.header("X-Authentication", "guess");
         let mut request = request.body(Body::empty()).unwrap();
-        request.extensions_mut().insert(Peer { is_local: true, ..Peer::default() });
+        RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
         let answer = Answer::of(fixture.answer(request).await).await;
         assert_eq!(answer.is_denied(), requirement == "signature", "{method} {path}: {answer:?}");
     }

@@ -32,6 +32,7 @@ use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
 use crate::facts::CertificateFacts;
 use crate::http::access::{PeerIdentity, take_query_token};
+use crate::http::request_context::RequestContext;
 use crate::telemetry::ConnectionEnd;
 
 /// The longest head of a request, in bytes.
@@ -225,7 +226,7 @@ impl Connection {
         };
         let mut request: Request = request.map(timed);
         take_query_token(&mut request);
-        request.extensions_mut().insert(peer);
+        RequestContext::of_mut(request.extensions_mut()).peer = peer;
         let response = self.routes.clone().oneshot(request);
         reservation.scope(async move {
             let response = response.await?;

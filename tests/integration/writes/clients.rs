@@ -124,6 +124,23 @@ fn errors_have_the_status_and_kind_that_clients_know() {
 }
 
 #[test]
+fn a_group_that_is_made_below_a_base_path_is_found_there() {
+    let hub = hub();
+    let daemon = hub.serve(&["--base-path", "/clade"]);
+    for (number, prefix) in
+        ["/clade/classifier-api", "/clade", "/classifier-api", ""].into_iter().enumerate()
+    {
+        let group =
+            json!({"name": format!("lab{number}"), "classes": {}, "parent": ROOT}).to_string();
+        let path = format!("{prefix}/v1/groups");
+        let made = daemon.request_with("POST", &path, "Content-Type: application/json\r\n", &group);
+        let location = made.header("Location").unwrap();
+        let id = location.strip_prefix(&format!("{path}/"));
+        assert_eq!(daemon.get(location).json()["id"], id.unwrap(), "{location}");
+    }
+}
+
+#[test]
 fn node_manager_makes_changes_and_removes_a_group() {
     let hub = hub();
     let daemon = hub.serve(&[]);
