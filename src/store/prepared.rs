@@ -62,7 +62,7 @@ pub(super) struct PreparedAnswer {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) content: Arc<AnswerContent>,
     /// The facts and trusted data that rules and values of the snapshot mention, in JSON.
-    pub(super) inputs: Vec<u8>,
+    pub(super) inputs: Arc<Vec<u8>>,
     pub(super) paths: Arc<PathSet>,
 }
 
@@ -302,7 +302,8 @@ impl Preparation {
         let inputs = mentioned
             .and_then(|Node { fact, trusted, .. }| serde_json::to_vec(&FactsBody { fact, trusted }))
             .unwrap_or_else(|_| row.body.to_vec());
-        Ok(PreparedAnswer { snapshot: Arc::clone(snapshot), content, inputs, paths })
+        let (snapshot, inputs) = (Arc::clone(snapshot), Arc::new(inputs));
+        Ok(PreparedAnswer { snapshot, content, inputs, paths })
     }
 
     /// Returns the answer that follows from some groups, for a node of which nothing else decides.

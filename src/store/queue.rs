@@ -215,7 +215,8 @@ impl CheckInQueue {
     }
 
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
-    /// [`Self::written`].
+    /// [`Self::written`]. While check-ins are written, their facts and what rules mention of them are in memory
+    /// several times, so those of one node can be taken some at a time. What is promised is taken as a whole.
     pub(super) fn take(&mut self, nodes: usize, bytes: usize) -> WriteBatch {
         let mut batch = WriteBatch::default();
         let mut taken = 0;
@@ -235,9 +236,13 @@ impl CheckInQueue {
         self.urgency = if self.receipts.is_empty() { Urgency::CanWait } else { Urgency::AtOnce };
         while batch.nodes.len() < nodes
             && taken < bytes
-            && let Some((name, node)) = self.pop_first()
+            && let Some((name, mut node)) = self.pop_first()
         {
+            let later = node.split_after(bytes - taken);
             taken += node.bytes();
+            if !later.check_ins.is_empty() {
+                self.insert(name.clone(), later);
+            }
             batch.nodes.insert(name, node);
         }
         let latest = |(name, node): (&String, &QueuedNode)| {
@@ -310,6 +315,18 @@ impl QueuedNode {
             std::mem::swap(last, &mut queued);
         }
         Some(queued)
+    }
+
+    /// Keeps the check-ins that begin within so many bytes, and returns those after them.
+    fn split_after(&mut self, bytes: usize) -> Self {
+        let mut taken = 0;
+        let begin_within = self.check_ins.iter().take_while(|it| {
+            let before = taken;
+            taken += it.fresh.row.bytes();
+            before < bytes
+        });
+        let kept = begin_within.count();
+        Self { position: self.position, check_ins: self.check_ins.split_off(kept) }
     }
 
     fn latest(&self) -> Option<&Fresh> {

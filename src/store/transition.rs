@@ -1,5 +1,7 @@
 //! Why a node's answer changed.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::check_in::FactsBody;
@@ -18,7 +20,7 @@ const FACTS: usize = 4096;
 pub(super) struct AnswerBefore {
     pub(super) given: GivenAnswer,
     /// The facts and trusted data that were known then, in JSON; as far as they are still known.
-    pub(super) facts: Option<Vec<u8>>,
+    pub(super) facts: Option<Arc<Vec<u8>>>,
 }
 
 /// Returns what changed an answer, and the facts that rules mention and that changed, as they are kept.

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
@@ -110,8 +111,8 @@ impl<'p> CauseFinder<'p> {
             None => false,
         };
         let facts = match &row.inputs {
-            Some(inputs) if has_all => Some(inputs.clone()),
-            _ if row.has_facts_of_answer() => whole_facts(connection, row).await?,
+            Some(inputs) if has_all => Some(Arc::clone(inputs)),
+            _ if row.has_facts_of_answer() => whole_facts(connection, row).await?.map(Arc::new),
             // What was submitted since then decided nothing.
             _ => None,
         };

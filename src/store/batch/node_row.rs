@@ -36,7 +36,7 @@ pub(super) struct NodeRow {
     /// What rules mentioned when the node was last answered, as far as that is known; facts that were submitted
     /// since then leave it as it is.
     pub(super) path_set: Option<i64>,
-    pub(super) inputs: Option<Vec<u8>>,
+    pub(super) inputs: Option<Arc<Vec<u8>>>,
     /// Tells out of which facts the inputs were cut.
     inputs_hash: Option<i64>,
     /// The facts that are to be written, if they changed.
@@ -137,7 +137,7 @@ impl NodeRow {
         contents: &ContentIds,
     ) {
         let known = check_in.knows_facts(&answer.paths.paths).then_some(answer);
-        self.inputs = known.map(|it| it.inputs.clone());
+        self.inputs = known.map(|it| Arc::clone(&it.inputs));
         self.path_set = known.and_then(|it| contents.path_set(&it.paths));
         self.inputs_hash = known.map(|_| check_in.facts.hash);
     }
@@ -178,7 +178,7 @@ impl NodeRow {
             stored_bytes: integer(row, 13)?,
             facts_hash: integer(row, 14)?,
             path_set: maybe_integer(row, 15)?,
-            inputs: maybe_bytes(row, 16)?,
+            inputs: maybe_bytes(row, 16)?.map(Arc::new),
             inputs_hash: maybe_integer(row, 17)?,
             fresh_facts: None,
         })
@@ -202,7 +202,7 @@ impl NodeRow {
             self.stored_bytes.into(),
             self.facts_hash.into(),
             self.path_set.into(),
-            self.inputs.clone().into(),
+            self.inputs.as_ref().map(|it| it.to_vec()).into(),
             self.inputs_hash.into(),
         ]
     }

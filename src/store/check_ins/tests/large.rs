@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
 use crate::answer::{AnswerDigest, NodeState};
+use crate::snapshot::Snapshot;
 use crate::store::compression::pack;
 use crate::store::prepared::{AnswerContent, PreparedNode};
 use crate::store::sql::Statement;
@@ -15,6 +16,46 @@ with_either_database! {
     a_list_is_read_without_the_values_of_its_answers
     a_scan_holds_few_bytes_at_a_time
     large_answers_are_written_before_the_nodes_that_got_them
+}
+
+/// Asks as a node whose answer changes each time, with facts of 3 MB.
+fn ask_with_large_facts(store: &CheckIns, rules: &Arc<Snapshot>) {
+    for (second, family) in [(10, "Debian"), (20, "Suse"), (30, "Debian"), (40, "Suse")] {
+        let facts = json!({"os": {"family": family}, "large": "x".repeat(3_000_000)});
+        ask(store, second, rules, &node("n", &facts));
+    }
+}
+
+#[test]
+fn check_ins_of_one_node_are_written_some_at_a_time() {
+    let store = opened(None);
+    let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
+    ask_with_large_facts(&store, &rules);
+    let latest = || store.0.pending.queue().get("n").unwrap().row.origin().time.as_second();
+    let sizes = |bytes| {
+        let mut batches = Vec::new();
+        let mut taken = Vec::new();
+        loop {
+            let batch = store.0.pending.queue().take(256, bytes);
+            let Some(node) = batch.nodes.get("n") else { break };
+            assert_eq!(latest(), 40, "it is found while those before it are written");
+            taken.push(node.check_ins.len());
+            batches.push(batch);
+        }
+        // The first one is put in front of the others again.
+        for batch in batches.into_iter().rev() {
+            store.0.pending.queue().put_back(batch);
+        }
+        taken
+    };
+    assert_eq!(sizes(1), [1, 1, 1, 1]);
+    assert_eq!(sizes(4 << 20), [2, 2]);
+    assert_eq!(sizes(8 << 20), [3, 1]);
+    assert_eq!(sizes(32 << 20), [4]);
+    written(&store);
+    let times: Vec<i64> = whole_history(&store, "n").iter().map(|it| it.time.as_second()).collect();
+    assert_eq!(times, [10, 20, 30, 40]);
+    assert!(store.0.pending.queue().is_empty());
 }
 
 const ALL: NodeRange = NodeRange { offset: 0, limit: 1000 };
