@@ -27,6 +27,8 @@ pub(super) const KEYS: &[&str] = &[
 pub(super) const READ_ONLY: &[&str] =
     &["last_edited", "serial_number", "deleted", "children", "immediate_child_count"];
 
+const NOT_AN_OBJECT: &str = "(not (map? the-body))";
+
 const MALFORMED_RULE: &str = "([:rule \"The rule is malformed. Please consult the group documentation for details on the rule grammar.\"])";
 
 /// Refuses a body that is not an object or has keys that no group has, as Puppet Enterprise says it.
@@ -34,16 +36,19 @@ pub(super) fn object<'b>(
     body: &'b Value,
     schema: &str,
 ) -> Result<&'b Map<String, Value>, Rejection> {
-    let violation = |error: String| Rejection::schema_violation(body, schema, &error.into());
+    fields_of(body).map_err(|error| Rejection::schema_violation(body.clone(), schema, error.into()))
+}
+
+fn fields_of(body: &Value) -> Result<&Map<String, Value>, String> {
     let Value::Object(fields) = body else {
-        return Err(violation("(not (map? the-body))".to_owned()));
+        return Err(NOT_AN_OBJECT.to_owned());
     };
     let unknown: Vec<String> = fields
         .keys()
         .filter(|key| !KEYS.contains(&key.as_str()) && !READ_ONLY.contains(&key.as_str()))
         .map(|key| format!("[:{key} disallowed-key]"))
         .collect();
-    if unknown.is_empty() { Ok(fields) } else { Err(violation(format!("({})", unknown.join(" ")))) }
+    if unknown.is_empty() { Ok(fields) } else { Err(format!("({})", unknown.join(" "))) }
 }
 
 /// Reads a whole group, by the same reader as files; absent keys have their defaults.
@@ -52,9 +57,14 @@ pub(super) fn object<'b>(
 ///
 /// Returns what is wrong with it.
 pub fn read_group(body: &Value) -> Result<Group, Rejection> {
-    let violation = |error: String| Rejection::schema_violation(body, "Group", &error.into());
-    let fields = object(body, "Group")?;
-    check_numbers(body, "").map_err(violation)?;
+    read_body(body.clone(), || body.clone())
+}
+
+/// Reads a whole group, of which nothing is copied. A rejection shows what `submitted` returns.
+pub(super) fn read_body(body: Value, submitted: impl Fn() -> Value) -> Result<Group, Rejection> {
+    let violation = |error: String| Rejection::schema_violation(submitted(), "Group", error.into());
+    let fields = fields_of(&body).map_err(violation)?;
+    check_numbers(&body, "").map_err(violation)?;
     let missing: Vec<String> = ["name", "parent", "classes"]
         .into_iter()
         .filter(|key| !fields.contains_key(*key))
@@ -63,7 +73,9 @@ pub fn read_group(body: &Value) -> Result<Group, Rejection> {
     if !missing.is_empty() {
         return Err(violation(format!("({})", missing.join(" "))));
     }
-    let mut fields = fields.clone();
+    let Value::Object(mut fields) = body else {
+        return Err(violation(NOT_AN_OBJECT.to_owned()));
+    };
     fields.retain(|key, value| {
         let optional = !matches!(key.as_str(), "name" | "parent" | "classes");
         !(READ_ONLY.contains(&key.as_str()) || optional && value.is_null())

@@ -1,6 +1,7 @@
 //! The checks whose answers the API promises; validation finds everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
@@ -112,20 +113,26 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
     })
 }
 
+/// How many entries of a hierarchy that do not conform are shown: there can be half a million.
+const SHOWN: usize = 100;
+
 /// Reads and checks the groups of a whole hierarchy.
 pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
     let Value::Array(entries) = body else {
         let error = Value::from("(not (sequential? the-body))");
-        return Err(Rejection::schema_violation(body, "[Group]", &error));
+        return Err(Rejection::schema_violation(body.clone(), "[Group]", error));
     };
     let mut groups = Vec::new();
     let (mut bad, mut errors) = (Vec::new(), Vec::new());
     for entry in entries {
+        if bad.len() == SHOWN {
+            break;
+        }
         let read = if entry.get("id").is_some() {
             read_group(entry)
         } else {
             let error = Value::from("([:id missing-required-key])");
-            Err(Rejection::schema_violation(entry, "Group", &error))
+            Err(Rejection::schema_violation(entry.clone(), "Group", error))
         };
         match read {
             Ok(group) => groups.push(group),
@@ -137,7 +144,12 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
         }
     }
     if !bad.is_empty() {
-        return Err(Rejection::schema_violation(&bad.into(), "[Group]", &errors.into()));
+        let are_all = bad.len() < SHOWN;
+        let mut rejection = Rejection::schema_violation(bad.into(), "[Group]", errors.into());
+        if !are_all {
+            write!(rejection.message, " (the first {SHOWN} are shown)").ok();
+        }
+        return Err(rejection);
     }
     let faults = check(&groups);
     let severe: Vec<HierarchyFault> = faults
@@ -253,4 +265,26 @@ fn missing<'g>(
         }
     }
     missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_entries_that_do_not_conform_the_first_are_shown() {
+        let sound =
+            json!({"id": GroupId::ROOT, "name": "A", "parent": GroupId::ROOT, "classes": {}});
+        for (count, shown) in [(3, 3), (99, 99), (100, 100), (480_000, 100)] {
+            let mut entries = vec![json!({"": 0}); count];
+            entries.insert(1, sound.clone());
+            let rejection = import(&entries.into()).unwrap_err();
+            assert_eq!(rejection.kind, RejectionKind::SchemaViolation);
+            for list in ["submitted", "error"] {
+                assert_eq!(rejection.details[list].as_array().unwrap().len(), shown, "{list}");
+            }
+            let says_so = rejection.message.ends_with("] (the first 100 are shown)");
+            assert_eq!(says_so, count >= 100, "{count}: {}", rejection.message);
+        }
+    }
 }

@@ -1,12 +1,11 @@
 //! The writes of the API, and the groups that they lead to.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::body::{merge, object, read_group};
+use super::body::{merge, object, read_body};
 use super::catalogue::NewCatalogue;
 use super::check;
 use super::context::WriteContext;
@@ -116,12 +115,12 @@ pub(super) fn plan(
     };
     match operation {
         Operation::Create { id, body } => {
-            let group = Group { id: *id, ..read_group(&without_id(body))? };
+            let group = Group { id: *id, ..read_body(without_id(body), || without_id(body))? };
             with(group, WriteOutcome::Created(*id))
         }
         Operation::Put { id, body } => {
             same_id(*id, body)?;
-            let group = Group { id: *id, ..read_group(&without_id(body))? };
+            let group = Group { id: *id, ..read_body(without_id(body), || without_id(body))? };
             root_stays(hierarchy, &group, body)?;
             with(group, WriteOutcome::Put(*id))
         }
@@ -162,15 +161,12 @@ fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Rejection> {
     hierarchy.find(id).ok_or_else(Rejection::not_found)
 }
 
-fn without_id(body: &Value) -> Cow<'_, Value> {
-    if body.get("id").is_none() {
-        return Cow::Borrowed(body);
-    }
+fn without_id(body: &Value) -> Value {
     let mut body = body.clone();
     if let Value::Object(fields) = &mut body {
         fields.shift_remove("id");
     }
-    Cow::Owned(body)
+    body
 }
 
 fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
@@ -193,7 +189,7 @@ fn same_serial(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result
     let Some(submitted) = submitted_serial(delta) else { return Ok(()) };
     if !submitted.is_u64() {
         let error = Value::from("([:serial_number (not (integer? the-value))])");
-        return Err(Rejection::schema_violation(delta, "GroupDelta", &error));
+        return Err(Rejection::schema_violation(delta.clone(), "GroupDelta", error));
     }
     let current = (context.serial)(id);
     if current.is_some() && current == submitted.as_u64() {
@@ -267,19 +263,11 @@ fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Grou
         }
     }
     whole.shift_remove("id");
-    let group =
-        read_group(&Value::Object(whole)).map_err(|rejection| with_submitted(rejection, delta))?;
+    // What was submitted is shown, not what it was merged into.
+    let group = read_body(Value::Object(whole), || delta.clone())?;
     let group = Group { id, ..group };
     root_stays(hierarchy, &group, delta)?;
     Ok(group)
-}
-
-/// What was submitted is shown, not what it was merged into.
-fn with_submitted(mut rejection: Rejection, delta: &Value) -> Rejection {
-    if let Some(submitted) = rejection.details.get_mut("submitted") {
-        *submitted = delta.clone();
-    }
-    rejection
 }
 
 fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {

@@ -1,6 +1,6 @@
 //! Why a write is rejected.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 /// Why a write is rejected, in the words of the API.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,15 +60,18 @@ impl Rejection {
     }
 
     /// The submitted value does not conform to its schema.
-    pub fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
-        let problem = match error {
+    pub fn schema_violation(submitted: Value, schema: &str, error: Value) -> Self {
+        let problem = match &error {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         let message = format!(
             "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
         );
-        let details = json!({"submitted": submitted, "schema": schema, "error": error});
+        // Both can be large: they are moved.
+        let details = [("submitted", submitted), ("schema", schema.into()), ("error", error)];
+        let details: Map<String, Value> =
+            details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Self::new(RejectionKind::SchemaViolation, message, details)
     }
 

@@ -122,7 +122,7 @@ pub(super) fn to_groups(bytes: &[u8], most: usize, schema: &str) -> Result<Value
     let value = to_json_within(bytes, most)?;
     match check_numbers(&value, &String::from_utf8_lossy(bytes)) {
         Ok(()) => Ok(value),
-        Err(error) => Err(ApiError::schema_violation(&value, schema, &error.into())),
+        Err(error) => Err(ApiError::schema_violation(value, schema, error.into())),
     }
 }
 

@@ -215,7 +215,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         // It is the request that is wrong: sent again, it gets the same answer.
         if error.fault == StoreFault::Name {
-            return Self::schema_violation(&Value::Null, "NodeName", &error.to_string().into());
+            return Self::schema_violation(Value::Null, "NodeName", error.to_string().into());
         }
         let is_busy = error.fault == StoreFault::Busy;
         let kind = if is_busy { ErrorKind::Busy } else { ErrorKind::StorageFailed };

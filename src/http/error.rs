@@ -92,7 +92,7 @@ impl ApiError {
         )
     }
 
-    pub(super) fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
+    pub(super) fn schema_violation(submitted: Value, schema: &str, error: Value) -> Self {
         Rejection::schema_violation(submitted, schema, error).into()
     }
 

@@ -258,7 +258,7 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
         Some("inventory") => QueryFormat::Inventory,
         Some(other) => {
             let error = Value::from("the format must be nodes or inventory");
-            return Err(ApiError::schema_violation(&other.into(), "Format", &error));
+            return Err(ApiError::schema_violation(other.into(), "Format", error));
         }
     };
     let bytes = read(body).await?;
@@ -274,7 +274,7 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
 fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
     let condition = rule::read(body).map_err(|faults| {
         let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-        ApiError::schema_violation(body, "Rule", &messages.join("; ").into())
+        ApiError::schema_violation(body.clone(), "Rule", messages.join("; ").into())
     })?;
     match to_query(&condition, format) {
         Ok(query) => {

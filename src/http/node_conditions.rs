@@ -85,7 +85,7 @@ fn name_part(text: &str) -> Result<String, ApiError> {
     if text.len() > LONGEST_NAME {
         let error = format!("a node's name has at most {LONGEST_NAME} bytes");
         let shown: String = text.chars().take(64).collect();
-        return Err(ApiError::schema_violation(&shown.into(), "NamePart", &error.into()));
+        return Err(ApiError::schema_violation(shown.into(), "NamePart", error.into()));
     }
     Ok(text.to_owned())
 }
@@ -94,7 +94,7 @@ fn name_part(text: &str) -> Result<String, ApiError> {
 fn word<T: FromStr<Err: Display>>(text: Option<&str>, schema: &str) -> Result<Option<T>, ApiError> {
     let read = |text: &str| {
         let wrong = |error: T::Err| {
-            ApiError::schema_violation(&text.into(), schema, &error.to_string().into())
+            ApiError::schema_violation(text.into(), schema, error.to_string().into())
         };
         text.parse().map_err(wrong)
     };

@@ -79,7 +79,7 @@ pub(super) async fn query(
     let (range, extent) = (range_of(&parameters)?, extent_of(&parameters)?);
     let Some(rule) = parameters.get("rule") else {
         let error = "the parameter `rule` is missing";
-        return Err(ApiError::schema_violation(&Value::Null, "RuleQuery", &error.into()));
+        return Err(ApiError::schema_violation(Value::Null, "RuleQuery", error.into()));
     };
     searcher.search(rule.to_owned(), range, extent).await.map(Json)
 }

@@ -194,7 +194,7 @@ pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Res
 /// Reads the name of an environment; `agent-specified` is none, but the choice of one.
 pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
     let violation =
-        |error: String| ApiError::schema_violation(&name.into(), "Environment", &error.into());
+        |error: String| ApiError::schema_violation(name.into(), "Environment", error.into());
     let parsed: EnvironmentName =
         name.parse().map_err(|it: NameError| violation(it.to_string()))?;
     if parsed.is_agent_specified() {

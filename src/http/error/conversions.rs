@@ -79,7 +79,7 @@ impl From<LookupError> for ApiError {
 
 impl From<SchemaViolation> for ApiError {
     fn from(SchemaViolation { schema, submitted, error }: SchemaViolation) -> Self {
-        Self::schema_violation(&submitted, schema, &error.into())
+        Self::schema_violation(submitted, schema, error.into())
     }
 }
 
