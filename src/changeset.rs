@@ -55,6 +55,3 @@ pub fn compute(
     files.extend(environments.files);
     Ok(Changeset { files, subject, answer: planned.answer })
 }
-
-#[cfg(test)]
-mod tests;

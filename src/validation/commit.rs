@@ -37,9 +37,12 @@ pub(super) fn dropped(meter: &Meter) -> Option<Diagnostic> {
         return None;
     }
     let limit = meter.budget().limit(BudgetItem::Findings);
+    let counted =
+        |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let message = format!(
-        "there are more than {limit} findings: {} errors and {} warnings more are not shown",
-        dropped.errors, dropped.warnings
+        "there are more than {limit} findings: {} and {} more are not shown",
+        counted(dropped.errors, "error"),
+        counted(dropped.warnings, "warning")
     );
     let place = Place { file: Arc::from("."), span: Span::START };
     let mut found = Diagnostic::new(Kind::CommitTooLarge, place, message)
