@@ -37,6 +37,7 @@ mod state;
 // What handlers take from a request
 mod body;
 mod node_request;
+mod original_uri;
 mod query;
 mod request_context;
 mod snapshot_context;
@@ -92,8 +93,8 @@ pub use enc_cache::EncCache;
 pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};
 pub use live_status::LiveStatus;
 pub use node_lookup::FactsPolicy;
-pub(crate) use observe::RequestId;
 pub use privacy::PrivacyPolicy;
+pub(crate) use request_context::RequestId;
 pub use router::{ConsolePages, RouteSet, router_with_pages};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsFiles, serve};
 pub use state::Services;

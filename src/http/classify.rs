@@ -16,8 +16,8 @@ use super::openapi::errors::{
     BodyErrors, ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
 };
 use super::openapi::parameters::SnapshotParameters;
+use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
-use super::request_context::OriginalUri;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{

@@ -7,8 +7,8 @@ use std::time::Instant;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 
-use super::observe::RequestId;
-use super::request_context::{OriginalUri, RequestContext};
+use super::original_uri::OriginalUri;
+use super::request_context::{RequestContext, RequestId};
 use crate::classification::{ClassificationError, Explanation};
 use crate::decision_log::{Decision, DecisionInput, DecisionLog};
 use crate::hierarchy::GroupIndex;

@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
 use crate::classification::{Conflicts, conflict_details, conflict_message, conflict_report};

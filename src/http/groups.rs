@@ -18,8 +18,8 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
+use super::original_uri::OriginalUri;
 use super::query::Parameters;
-use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::stream;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};

@@ -5,7 +5,7 @@ use super::compute::{TOOLS, weight};
 use super::error::ApiError;
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use crate::classification::WithheldFacts;
 

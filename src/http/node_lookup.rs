@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::server::MemoryReservation;
 use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::{Node, is_left_out};

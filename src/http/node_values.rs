@@ -23,9 +23,9 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::{OneGroup, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
+use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
-use super::request_context::OriginalUri;
 use super::snapshot_context::SnapshotContext;
 use super::types::{GroupRef, LocatedValue, Membership, MembershipRule};
 use crate::classification::{WithheldFacts, enc_document};

@@ -17,9 +17,9 @@ use super::openapi::errors::{
     NodeConditionErrors, PageErrors, StoreErrors, TimeErrors, UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
+use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
-use super::request_context::OriginalUri;
 use super::server::MemoryReservation;
 use super::types::{NodePage, StoredChange, StoredNode};
 use crate::reconcile::Controller;

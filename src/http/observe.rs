@@ -15,18 +15,14 @@ use std::time::Instant;
 
 use axum::extract::Request;
 use axum::handler::Handler;
-use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::{Layer, Service};
-use uuid::Uuid;
-use uuid::fmt::Simple;
 
 use super::error::ApiError;
-use super::request_context::RequestContext;
+use super::request_context::{REQUEST_ID, RequestContext, RequestId};
 use super::types::ErrorKind;
 use crate::telemetry::{Metrics, RequestMetrics};
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A link that is followed from a page here must not pass the URL on, which may have had a token in it.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
@@ -49,57 +45,6 @@ impl<S> Layer<S> for ObserveLayer {
 
     fn layer(&self, inner: S) -> Observed<S> {
         Observed { inner, metrics: Arc::clone(&self.0) }
-    }
-}
-
-/// The id of a request: that of its client, if it is fit for a log. It is a header of the response.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(IdText);
-
-#[derive(Clone, Debug)]
-enum IdText {
-    Given(HeaderValue),
-    /// Hexadecimal digits. A copy of them allocates nothing; the first one of a header does.
-    Random([u8; Simple::LENGTH]),
-}
-
-impl RequestId {
-    /// Returns the id of an observed request.
-    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
-        RequestContext::of(extensions)?.id.as_ref()
-    }
-
-    fn choose(request: &Request) -> Self {
-        let fits = |it: &&HeaderValue| {
-            let bytes = it.as_bytes();
-            !bytes.is_empty() && bytes.len() <= 128 && bytes.iter().all(u8::is_ascii_graphic)
-        };
-        let given = request.headers().get(REQUEST_ID).filter(fits).cloned();
-        Self(given.map_or_else(
-            || {
-                let mut text = [0; Simple::LENGTH];
-                Uuid::from_u128(fastrand::u128(..)).simple().encode_lower(&mut text);
-                IdText::Random(text)
-            },
-            IdText::Given,
-        ))
-    }
-
-    fn into_header(self) -> HeaderValue {
-        match self.0 {
-            IdText::Given(header) => header,
-            IdText::Random(text) => {
-                HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("none"))
-            }
-        }
-    }
-
-    /// Returns the text.
-    pub(crate) fn as_str(&self) -> &str {
-        match &self.0 {
-            IdText::Given(header) => header.to_str().unwrap_or_default(),
-            IdText::Random(text) => std::str::from_utf8(text).unwrap_or_default(),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use tower::ServiceExt as _;
 use super::access::{Requirement, Role};
 use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::{NO_ROUTE, ObserveLayer};
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::routes::Routes;
 use super::state::{AppState, Services};
 use super::{

@@ -19,8 +19,9 @@ use futures_util::future::{Either, Ready, ready};
 use super::access::{Access, Caller, Requirement, Role};
 use super::error::ApiError;
 use super::observe::{NO_ROUTE, ObservedHandler};
-use super::request_context::{OriginalUri, RequestContext};
-use super::server::Peer;
+use super::original_uri::OriginalUri;
+use super::request_context::Peer;
+use super::request_context::RequestContext;
 use super::state::AppState;
 use crate::telemetry::Metrics;
 

@@ -29,7 +29,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(super) use client_timeout::BodyTimeout;
-pub(super) use connection::Peer;
 pub(super) use memory_budget::{MemoryReservation, OverBudget};
 pub(super) use on_flush::FlushCallback;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsFiles};

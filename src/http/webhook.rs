@@ -32,7 +32,7 @@ use self::signature::Check;
 use self::tally::DeliveryTally;
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::types::{Delivery, DeliveryAction, ErrorKind, WebhookDeliveries};
 use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,

@@ -16,7 +16,7 @@ use super::access::{Caller, Role};
 use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
-use super::request_context::OriginalUri;
+use super::original_uri::OriginalUri;
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
 use super::types::{Environment, Proposed, ProposedBranch};

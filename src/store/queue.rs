@@ -61,12 +61,28 @@ pub(super) struct QueuedCheckIn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueuePosition(u64);
 
+impl QueuePosition {
+    /// Returns this position, and goes on to the next one.
+    fn next(&mut self) -> Self {
+        let position = *self;
+        self.0 += 1;
+        position
+    }
+}
+
 /// The check-ins of a node that wait, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct QueuedNode {
     position: QueuePosition,
+    /// How many of them, from the first on, have this position. What comes while they are written some at a time has
+    /// `later`, so that a node that goes on keeps no other waiting, nor who waits for what came before.
+    due: usize,
+    later: Option<QueuePosition>,
     pub(super) check_ins: Vec<QueuedCheckIn>,
 }
+
+/// Where none is written yet, all that come have the position of the first.
+const ALL_DUE: usize = usize::MAX;
 
 /// What waits to be written, by name.
 #[derive(Debug, Default)]
@@ -122,11 +138,18 @@ impl CheckInQueue {
         }
         let queued = QueuedCheckIn { fresh, _room: room };
         match self.nodes.get_mut(name) {
-            Some(node) => node.add(queued),
+            Some(node) => {
+                let replaced = node.add(queued);
+                if node.check_ins.len() > node.due && node.later.is_none() {
+                    node.later = Some(self.end.next());
+                }
+                replaced
+            }
             None => {
-                let position = self.end;
-                self.end.0 += 1;
-                self.insert(name.to_owned(), QueuedNode { position, check_ins: vec![queued] });
+                let position = self.end.next();
+                let check_ins = vec![queued];
+                let node = QueuedNode { position, due: ALL_DUE, later: None, check_ins };
+                self.insert(name.to_owned(), node);
                 None
             }
         }
@@ -216,7 +239,7 @@ impl CheckInQueue {
 
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
     /// [`Self::written`]. While check-ins are written, their facts and what rules mention of them are in memory
-    /// several times, so those of one node can be taken some at a time. What is promised is taken as a whole.
+    /// several times, so those of one node are taken some at a time.
     pub(super) fn take(&mut self, nodes: usize, bytes: usize) -> WriteBatch {
         let mut batch = WriteBatch::default();
         let mut taken = 0;
@@ -227,22 +250,24 @@ impl CheckInQueue {
                 self.receipts.push((name, receipt));
                 continue;
             }
-            if let Some((name, node)) = self.remove(&name) {
-                taken += node.bytes();
+            if let Some((name, mut node)) = self.remove(&name) {
+                node.due = ALL_DUE;
+                taken += self.take_some(&name, &mut node, bytes - taken);
                 batch.nodes.insert(name, node);
             }
-            batch.receipts.push((name, receipt));
+            if self.nodes.contains_key(&name) {
+                // The rest of it may be what is promised.
+                self.receipts.push((name, receipt));
+            } else {
+                batch.receipts.push((name, receipt));
+            }
         }
         self.urgency = if self.receipts.is_empty() { Urgency::CanWait } else { Urgency::AtOnce };
         while batch.nodes.len() < nodes
             && taken < bytes
             && let Some((name, mut node)) = self.pop_first()
         {
-            let later = node.split_after(bytes - taken);
-            taken += node.bytes();
-            if !later.check_ins.is_empty() {
-                self.insert(name.clone(), later);
-            }
+            taken += self.take_some(&name, &mut node, bytes - taken);
             batch.nodes.insert(name, node);
         }
         let latest = |(name, node): (&String, &QueuedNode)| {
@@ -250,6 +275,19 @@ impl CheckInQueue {
         };
         self.writing = batch.nodes.iter().filter_map(latest).collect();
         batch
+    }
+
+    /// Keeps about so many bytes of a node that is taken, and leaves the rest in the queue. Returns how many were kept.
+    fn take_some(&mut self, name: &str, node: &mut QueuedNode, bytes: usize) -> usize {
+        let mut rest = node.split_after(bytes);
+        if !rest.check_ins.is_empty() {
+            if rest.due == 0 {
+                let position = rest.later.take().unwrap_or_else(|| self.end.next());
+                (rest.position, rest.due) = (position, ALL_DUE);
+            }
+            self.insert(name.to_owned(), rest);
+        }
+        node.bytes()
     }
 
     /// Forgets what was being written, and returns it: dropping so much takes time in which others need the
@@ -268,8 +306,17 @@ impl CheckInQueue {
             let noted = node.check_ins.len();
             node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
             dropped += noted - node.check_ins.len();
-            for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
-                node.add(newer);
+            node.due = node.check_ins.len();
+            if let Some((_, newer)) = self.remove(&name) {
+                if newer.position == node.position {
+                    node.due = node.due.saturating_add(newer.due);
+                    node.later = newer.later;
+                } else {
+                    node.later = Some(newer.position);
+                }
+                for check_in in newer.check_ins {
+                    node.add(check_in);
+                }
             }
             if !node.check_ins.is_empty() {
                 self.insert(name, node);
@@ -305,6 +352,9 @@ impl QueuedNode {
         let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
             let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
             node.push(queued);
+            if oldest.is_some() && self.due != ALL_DUE {
+                self.due = self.due.saturating_sub(1);
+            }
             return oldest;
         };
         if queued.has_facts() || !last.has_facts() {
@@ -317,16 +367,18 @@ impl QueuedNode {
         Some(queued)
     }
 
-    /// Keeps the check-ins that begin within so many bytes, and returns those after them.
+    /// Keeps the check-ins that are due and begin within so many bytes, and returns those after them.
     fn split_after(&mut self, bytes: usize) -> Self {
         let mut taken = 0;
-        let begin_within = self.check_ins.iter().take_while(|it| {
+        let due = self.due.min(self.check_ins.len());
+        let begin_within = self.check_ins.iter().take(due).take_while(|it| {
             let before = taken;
             taken += it.fresh.row.bytes();
             before < bytes
         });
         let kept = begin_within.count();
-        Self { position: self.position, check_ins: self.check_ins.split_off(kept) }
+        let (check_ins, later) = (self.check_ins.split_off(kept), self.later.take());
+        Self { position: self.position, due: due - kept, later, check_ins }
     }
 
     fn latest(&self) -> Option<&Fresh> {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::*;
 use crate::facts::CertificateFacts;
 use crate::http::fixture::Fixture;
+use crate::http::request_context::Peer;
 use crate::http::request_context::RequestContext;
-use crate::http::server::Peer;
 
 /// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
 /// it requires.

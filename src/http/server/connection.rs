@@ -30,9 +30,8 @@ use super::refusal_log::RefusalLog;
 use super::self_wakes::absorb_self_wakes;
 use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
-use crate::facts::CertificateFacts;
-use crate::http::access::{PeerIdentity, take_query_token};
-use crate::http::request_context::RequestContext;
+use crate::http::access::take_query_token;
+use crate::http::request_context::{Peer, RequestContext};
 use crate::telemetry::ConnectionEnd;
 
 /// The longest head of a request, in bytes.
@@ -40,26 +39,6 @@ const HEAD_LIMIT: usize = READ_BUFFER;
 
 /// How long a connection that is open when the daemon stops may take until its first request.
 const FIRST_REQUEST: Duration = Duration::from_millis(500);
-
-/// What requests inherit from their connection.
-#[derive(Clone, Debug, Default)]
-pub(in crate::http) struct Peer {
-    /// The client certificate.
-    pub(in crate::http) certificate: Option<Arc<CertificateFacts>>,
-    /// The address of the other end; the unix socket has none.
-    pub(in crate::http) address: Option<IpAddr>,
-    /// Whether it came through the unix socket: the mode of its file decides who may connect.
-    pub(in crate::http) is_local: bool,
-    /// Whether it is beyond the connection limit: only probes are answered.
-    pub(in crate::http) is_over_limit: bool,
-}
-
-impl Peer {
-    /// Returns what authentication uses of the connection.
-    pub(in crate::http) fn identity(&self) -> PeerIdentity<'_> {
-        PeerIdentity { certificate: self.certificate.as_ref(), address: self.address }
-    }
-}
 
 fn address_of(stream: &TcpStream) -> Option<IpAddr> {
     stream.peer_addr().ok().map(|it| it.ip())

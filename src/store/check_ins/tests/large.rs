@@ -58,6 +58,41 @@ fn check_ins_of_one_node_are_written_some_at_a_time() {
     assert!(store.0.pending.queue().is_empty());
 }
 
+#[test]
+fn a_node_that_goes_on_asking_keeps_no_other_waiting() {
+    let store = opened(None);
+    let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
+    let ask = |name: &str, second: i64| {
+        let family = if second % 2 == 0 { "Debian" } else { "Suse" };
+        ask(&store, second, &rules, &node(name, &json!({"os": {"family": family}})));
+    };
+    let take = || {
+        let batch = store.0.pending.queue().take(256, 1);
+        let (name, node) = batch.nodes.iter().next().unwrap();
+        assert_eq!(node.check_ins.len(), 1, "{name}");
+        (name.clone(), node.check_ins[0].fresh.row.origin().time.as_second())
+    };
+    for second in [1, 2, 3] {
+        ask("busy", second);
+    }
+    assert_eq!(take(), ("busy".to_owned(), 1));
+    ask("busy", 4);
+    ask("other", 5);
+    let end = store.0.pending.queue().end();
+    let mut order = Vec::new();
+    let mut second = 6;
+    while !store.0.pending.queue().is_written_up_to(end) {
+        second += 1;
+        ask("busy", second);
+        order.push(take());
+    }
+    let order: Vec<(&str, i64)> = order.iter().map(|(name, at)| (name.as_str(), *at)).collect();
+    // The fourth came before the other node, and those up to the ninth while the fourth waited at its position.
+    let mut expected = [2, 3, 4, 7, 8, 9].map(|at| ("busy", at)).to_vec();
+    expected.push(("other", 5));
+    assert_eq!(order, expected);
+}
+
 const ALL: NodeRange = NodeRange { offset: 0, limit: 1000 };
 
 /// Replaces the answer that the node got at a second.
