@@ -20,8 +20,7 @@ use super::access::{Access, Caller, Requirement, Role};
 use super::error::ApiError;
 use super::observe::{NO_ROUTE, ObservedHandler};
 use super::original_uri::OriginalUri;
-use super::request_context::Peer;
-use super::request_context::RequestContext;
+use super::request_context::{Peer, RequestContext};
 use super::state::AppState;
 use crate::telemetry::Metrics;
 

@@ -53,6 +53,8 @@ pub(super) enum Keeping {
 #[derive(Debug)]
 pub(super) struct QueuedCheckIn {
     pub(super) fresh: Fresh,
+    /// When it came, or the first of those whose place it took.
+    position: QueuePosition,
     /// Given back when the check-in is dropped.
     _room: OwnedSemaphorePermit,
 }
@@ -61,28 +63,12 @@ pub(super) struct QueuedCheckIn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueuePosition(u64);
 
-impl QueuePosition {
-    /// Returns this position, and goes on to the next one.
-    fn next(&mut self) -> Self {
-        let position = *self;
-        self.0 += 1;
-        position
-    }
-}
-
 /// The check-ins of a node that wait, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct QueuedNode {
     position: QueuePosition,
-    /// How many of them, from the first on, have this position. What comes while they are written some at a time has
-    /// `later`, so that a node that goes on keeps no other waiting, nor who waits for what came before.
-    due: usize,
-    later: Option<QueuePosition>,
     pub(super) check_ins: Vec<QueuedCheckIn>,
 }
-
-/// Where none is written yet, all that come have the position of the first.
-const ALL_DUE: usize = usize::MAX;
 
 /// What waits to be written, by name.
 #[derive(Debug, Default)]
@@ -136,20 +122,13 @@ impl CheckInQueue {
             self.receipts.push((name.to_owned(), receipt));
             self.urgency = Urgency::AtOnce;
         }
-        let queued = QueuedCheckIn { fresh, _room: room };
+        let position = self.end;
+        self.end.0 += 1;
+        let queued = QueuedCheckIn { fresh, position, _room: room };
         match self.nodes.get_mut(name) {
-            Some(node) => {
-                let replaced = node.add(queued);
-                if node.check_ins.len() > node.due && node.later.is_none() {
-                    node.later = Some(self.end.next());
-                }
-                replaced
-            }
+            Some(node) => node.add(queued),
             None => {
-                let position = self.end.next();
-                let check_ins = vec![queued];
-                let node = QueuedNode { position, due: ALL_DUE, later: None, check_ins };
-                self.insert(name.to_owned(), node);
+                self.insert(name.to_owned(), QueuedNode { position, check_ins: vec![queued] });
                 None
             }
         }
@@ -251,7 +230,6 @@ impl CheckInQueue {
                 continue;
             }
             if let Some((name, mut node)) = self.remove(&name) {
-                node.due = ALL_DUE;
                 taken += self.take_some(&name, &mut node, bytes - taken);
                 batch.nodes.insert(name, node);
             }
@@ -279,12 +257,7 @@ impl CheckInQueue {
 
     /// Keeps about so many bytes of a node that is taken, and leaves the rest in the queue. Returns how many were kept.
     fn take_some(&mut self, name: &str, node: &mut QueuedNode, bytes: usize) -> usize {
-        let mut rest = node.split_after(bytes);
-        if !rest.check_ins.is_empty() {
-            if rest.due == 0 {
-                let position = rest.later.take().unwrap_or_else(|| self.end.next());
-                (rest.position, rest.due) = (position, ALL_DUE);
-            }
+        if let Some(rest) = node.split_after(bytes) {
             self.insert(name.to_owned(), rest);
         }
         node.bytes()
@@ -306,17 +279,8 @@ impl CheckInQueue {
             let noted = node.check_ins.len();
             node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
             dropped += noted - node.check_ins.len();
-            node.due = node.check_ins.len();
-            if let Some((_, newer)) = self.remove(&name) {
-                if newer.position == node.position {
-                    node.due = node.due.saturating_add(newer.due);
-                    node.later = newer.later;
-                } else {
-                    node.later = Some(newer.position);
-                }
-                for check_in in newer.check_ins {
-                    node.add(check_in);
-                }
+            for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
+                node.add(newer);
             }
             if !node.check_ins.is_empty() {
                 self.insert(name, node);
@@ -352,9 +316,6 @@ impl QueuedNode {
         let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
             let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
             node.push(queued);
-            if oldest.is_some() && self.due != ALL_DUE {
-                self.due = self.due.saturating_sub(1);
-            }
             return oldest;
         };
         if queued.has_facts() || !last.has_facts() {
@@ -362,23 +323,25 @@ impl QueuedNode {
                 queued.fresh.keeping = Keeping::Promised;
             }
             queued.fresh.answered_at = last.fresh.answered_at;
+            queued.position = last.position;
             std::mem::swap(last, &mut queued);
         }
         Some(queued)
     }
 
-    /// Keeps the check-ins that are due and begin within so many bytes, and returns those after them.
-    fn split_after(&mut self, bytes: usize) -> Self {
+    /// Keeps the check-ins that begin within so many bytes, and returns those after them. These have the position at
+    /// which the first of them came, so that a node that goes on asking keeps no other waiting, nor who waits for what
+    /// came before.
+    fn split_after(&mut self, bytes: usize) -> Option<Self> {
         let mut taken = 0;
-        let due = self.due.min(self.check_ins.len());
-        let begin_within = self.check_ins.iter().take(due).take_while(|it| {
+        let begin_within = self.check_ins.iter().take_while(|it| {
             let before = taken;
             taken += it.fresh.row.bytes();
             before < bytes
         });
         let kept = begin_within.count();
-        let (check_ins, later) = (self.check_ins.split_off(kept), self.later.take());
-        Self { position: self.position, due: due - kept, later, check_ins }
+        let check_ins = self.check_ins.split_off(kept);
+        Some(Self { position: check_ins.first()?.position, check_ins })
     }
 
     fn latest(&self) -> Option<&Fresh> {

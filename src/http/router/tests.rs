@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::facts::CertificateFacts;
 use crate::http::fixture::Fixture;
-use crate::http::request_context::Peer;
-use crate::http::request_context::RequestContext;
+use crate::http::request_context::{Peer, RequestContext};
 
 /// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
 /// it requires.
