@@ -223,6 +223,7 @@ fn elements(value: &Value) -> String {
     counted(value.as_array().map_or(0, Vec::len) as u64, "element")
 }
 
-fn counted(number: u64, word: &str) -> String {
+/// Writes how many of something there are: `1 error`, `2 errors`.
+pub(crate) fn counted(number: u64, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::Span;
+use crate::json_schema::counted;
 use crate::model::{BudgetItem, Exceeded, Meter};
 
 /// Says that a commit costs more than it may.
@@ -37,8 +38,6 @@ pub(super) fn dropped(meter: &Meter) -> Option<Diagnostic> {
         return None;
     }
     let limit = meter.budget().limit(BudgetItem::Findings);
-    let counted =
-        |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let message = format!(
         "there are more than {limit} findings: {} and {} more are not shown",
         counted(dropped.errors, "error"),
