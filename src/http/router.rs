@@ -62,16 +62,30 @@ fn shows_pages(request: &Request) -> bool {
         && accepts.is_some_and(|it| it.contains("text/html"))
 }
 
+/// A base path cannot be used: what stands there without it could not be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the base path `{base}` would hide `{route}`, which is answered without it, too: choose another, such as `/clade`"
+)]
+pub struct HiddenRoute {
+    base: String,
+    route: String,
+}
+
 /// Returns the router of an address with pages for people, which ask the routes in the process. All is below a
 /// base path as well, unless that is empty.
 ///
 /// The pages of the address for operators read with all routes, though others get those of operators alone there.
+///
+/// # Errors
+///
+/// Returns an error if a route or page begins with the base path.
 pub fn router_with_pages(
     services: Arc<Services>,
     set: RouteSet,
     base: &str,
     pages: impl FnOnce(InProcessApi) -> ConsolePages,
-) -> Router {
+) -> Result<Router, HiddenRoute> {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(Arc::clone(&services));
     let all = routes(RouteSet::Whole, None);
@@ -85,6 +99,10 @@ pub fn router_with_pages(
     // What a page asks is a part of the request for the page, and is not counted beside it.
     let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
     let ConsolePages { routes: pages, missing } = pages(own.clone());
+    let known = paths.iter().map(String::as_str).chain(pages.iter().map(|(path, _)| *path));
+    if let Some(route) = hidden_route(base, known) {
+        return Err(HiddenRoute { base: base.to_owned(), route: route.to_owned() });
+    }
     let missing = missing.layer(ObserveLayer::new(NO_ROUTE, &metrics));
     let observed = |router: Router, (path, methods): (&'static str, MethodRouter)| {
         router.route(path, methods.layer(ObserveLayer::new(path, &metrics)))
@@ -98,7 +116,24 @@ pub fn router_with_pages(
         let router = if is_for_people { missing.clone() } else { unknown.clone() };
         router.oneshot(request).await
     });
-    below_base(whole, base)
+    Ok(below_base(whole, base))
+}
+
+/// Returns the first path that is at a base path or below it.
+fn hidden_route<'p>(base: &str, mut paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
+    let base: Vec<&str> = base.split('/').skip(1).collect();
+    let is_hidden = |path: &&str| {
+        let mut segments = path.split('/').skip(1);
+        // A parameter for the rest of a path is its last segment.
+        let mut rest = false;
+        base.iter().all(|of_base| {
+            rest || segments.next().is_some_and(|it| {
+                rest = it.starts_with("{*");
+                it == *of_base || it.starts_with('{')
+            })
+        })
+    };
+    paths.find(|it| !base.is_empty() && is_hidden(it))
 }
 
 /// Returns a router that answers below a base path as well, unless that is empty.

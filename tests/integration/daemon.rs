@@ -456,6 +456,19 @@ fn a_taken_port_is_reported() {
 }
 
 #[test]
+fn a_base_path_that_would_hide_a_route_or_page_is_refused() {
+    for (base, hidden) in [("/v1/groups", "/v1/groups"), ("/query", "/query")] {
+        let serve = ["serve", "--repo", ".", "--path", "examples/minimal"];
+        let done = run(&[&serve[..], &["--listen", "127.0.0.1:0", "--base-path", base]].concat());
+        assert_eq!(done.status, 2, "{base}");
+        let expected = format!(
+            "error: the base path `{base}` would hide `{hidden}`, which is answered without it, too: choose another, such as `/clade`"
+        );
+        assert_eq!(done.stderr.lines().last(), Some(expected.as_str()));
+    }
+}
+
+#[test]
 fn a_pattern_that_runs_out_of_steps_is_an_error_and_counted() {
     let repository = GitRepository::new();
     let group = "name: Evil\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\nclasses: {never: {}}\n";

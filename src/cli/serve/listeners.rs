@@ -32,21 +32,22 @@ pub(super) fn open(
         })
     };
     let set = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
+    let routes = with_pages(set)?;
     let mut endpoints = vec![Endpoint {
         listener: secured(listen(&prepared.listen)?),
-        routes: with_pages(set),
+        routes,
         name: "listen",
         connection_limit: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
-        let routes = with_pages(RouteSet::Admin);
+        let routes = with_pages(RouteSet::Admin)?;
         let listener = secured(listen(admin)?);
         let connection_limit = descriptors::APART;
         let name = "admin-listen";
         endpoints.push(Endpoint { listener, routes, name, connection_limit });
     }
     if let Some(path) = &settings.socket {
-        let routes = with_pages(RouteSet::Whole);
+        let routes = with_pages(RouteSet::Whole)?;
         let listener = Listener::Unix(socket(path)?);
         let connection_limit = descriptors::APART;
         endpoints.push(Endpoint { listener, routes, name: "socket", connection_limit });

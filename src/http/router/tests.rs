@@ -396,3 +396,22 @@ async fn every_request_has_an_id_and_is_counted_once_by_its_route() {
         assert!(scraped.lines().any(|it| it == line), "{line} in {scraped}");
     }
 }
+
+#[test]
+fn a_base_path_hides_what_is_at_it_and_below_it() {
+    let paths = ["/", "/v1/groups/{id}", "/enc/{certname}", "/assets/{*path}"];
+    for (base, expected) in [
+        ("", None),
+        ("/clade", None),
+        ("/v", None),
+        ("/v1/clade", None),
+        ("/v1/groups/a/b", None),
+        ("/v1", Some("/v1/groups/{id}")),
+        ("/v1/groups", Some("/v1/groups/{id}")),
+        ("/v1/groups/clade", Some("/v1/groups/{id}")),
+        ("/enc/web1", Some("/enc/{certname}")),
+        ("/assets/a/b", Some("/assets/{*path}")),
+    ] {
+        assert_eq!(hidden_route(base, paths.into_iter()), expected, "{base}");
+    }
+}
