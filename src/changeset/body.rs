@@ -1,5 +1,7 @@
 //! Groups as clients send them.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use super::number::check_numbers;
@@ -43,12 +45,28 @@ fn fields_of(body: &Value) -> Result<&Map<String, Value>, String> {
     let Value::Object(fields) = body else {
         return Err(NOT_AN_OBJECT.to_owned());
     };
-    let unknown: Vec<String> = fields
-        .keys()
-        .filter(|key| !KEYS.contains(&key.as_str()) && !READ_ONLY.contains(&key.as_str()))
-        .map(|key| format!("[:{key} disallowed-key]"))
-        .collect();
-    if unknown.is_empty() { Ok(fields) } else { Err(format!("({})", unknown.join(" "))) }
+    let is_unknown = |it: &&str| !KEYS.contains(it) && !READ_ONLY.contains(it);
+    match disallowed_keys(fields.keys().map(String::as_str).filter(is_unknown)) {
+        None => Ok(fields),
+        Some(error) => Err(error),
+    }
+}
+
+/// How many keys or problems an error names: an answer is not several times as long as what was asked.
+const NAMED: usize = 100;
+
+/// Returns the error of a body with keys that it must not have, as Puppet Enterprise says it; none without such keys.
+pub fn disallowed_keys<'k>(mut keys: impl Iterator<Item = &'k str>) -> Option<String> {
+    let named = keys.by_ref().take(NAMED);
+    let named: Vec<String> = named.map(|key| format!("[:{key} disallowed-key]")).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = match keys.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("({}{more})", named.join(" ")))
 }
 
 /// Reads a whole group, by the same reader as files; absent keys have their defaults.
@@ -118,12 +136,18 @@ pub fn read_json(fields: Map<String, Value>) -> FileReading {
 
 fn problems(reading: &FileReading) -> String {
     let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let messages: Vec<&str> = errors().map(|it| it.message.as_str()).collect();
+    let mut messages = errors().map(|it| it.message.as_str());
+    let named: Vec<&str> = messages.by_ref().take(NAMED).collect();
+    let mut text = named.join("; ");
+    let more = messages.count();
+    if more > 0 {
+        write!(text, "; and {more} more").ok();
+    }
     let about_rule = |kind: Kind| matches!(kind, Kind::InvalidRule | Kind::InvalidRegex);
     if errors().any(|it| about_rule(it.kind)) {
-        return format!("{MALFORMED_RULE}: {}", messages.join("; "));
+        return format!("{MALFORMED_RULE}: {text}");
     }
-    messages.join("; ")
+    text
 }
 
 /// Merges a delta into a value: what is null is taken out, objects are merged, all else is
@@ -140,5 +164,37 @@ pub(super) fn merge(current: &mut Map<String, Value>, delta: &Map<String, Value>
             }
             (value, _) => drop(current.insert(key.clone(), value.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A body of many unknown keys was answered with five times its bytes.
+    #[test]
+    fn an_error_names_a_hundred_keys_and_counts_the_others() {
+        let error = |keys: usize| {
+            let keys: Vec<String> = (0..keys).map(|it| format!("k{it:03}")).collect();
+            disallowed_keys(keys.iter().map(String::as_str))
+        };
+        assert_eq!(error(0), None);
+        let two = "([:k000 disallowed-key] [:k001 disallowed-key])";
+        assert_eq!(error(2).as_deref(), Some(two));
+        assert!(error(100).unwrap().ends_with(" [:k099 disallowed-key])"));
+        assert!(error(102).unwrap().ends_with(" [:k099 disallowed-key] and 2 more)"));
+    }
+
+    #[test]
+    fn an_error_names_a_hundred_problems_and_counts_the_others() {
+        let classes: Map<String, Value> =
+            (0..130).map(|it| (format!("Not a class {it:03}"), json!({}))).collect();
+        let parent = GroupId::ROOT.to_string();
+        let body = json!({"name": "a", "parent": parent, "classes": classes});
+        let error = read_group(&body).unwrap_err().message;
+        let named = error.matches("Not a class").count();
+        assert!(named < 230 && error.contains("; and 30 more"), "{named} in {error}");
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::violation::SchemaViolation;
+use crate::changeset::disallowed_keys;
 use crate::model::{CommitId, EnvironmentName, GroupId, GroupName};
 
 /// The nodes that a group pins or unpins; the query parameter `nodes` may name them instead.
@@ -24,10 +25,9 @@ impl NodesRequest {
             Err(SchemaViolation { schema: "Nodes", submitted, error })
         };
         let Value::Object(fields) = body else { return violation("(not (map? the-body))") };
-        let unknown = fields.keys().filter(|key| *key != "nodes");
-        let unknown: Vec<String> = unknown.map(|key| format!("[:{key} disallowed-key]")).collect();
-        if !unknown.is_empty() {
-            return violation(&format!("({})", unknown.join(" ")));
+        let unknown = fields.keys().map(String::as_str).filter(|key| *key != "nodes");
+        if let Some(error) = disallowed_keys(unknown) {
+            return violation(&error);
         }
         let nodes = match fields.get("nodes") {
             None => return Ok(None),
