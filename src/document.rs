@@ -13,6 +13,7 @@ mod count;
 mod edit;
 mod fault;
 mod format;
+mod input;
 mod limits;
 mod node;
 mod place;

@@ -4,11 +4,12 @@ mod mapping;
 
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
 use super::advice::advise;
 use super::comment;
 use super::fault::bounded;
+use super::input::TextInput;
 use super::place::PositionIndex;
 use super::scalar::{Resolved, resolve};
 use super::text::{Text, written_out};
@@ -41,7 +42,7 @@ pub(super) fn build(
         scalars: Vec::new(),
         in_place_of_values: Vec::new(),
     };
-    for event in Parser::new_from_str(&text.parsed) {
+    for event in Parser::new(TextInput::new(&text.parsed)) {
         let step = match event {
             Ok((event, span)) => builder.event(event, span),
             Err(error) => Err(builder.syntax(&error)),
@@ -111,43 +112,43 @@ type FatalFault = Box<Fault>;
 
 impl NodeBuilder<'_> {
     fn event(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), FatalFault> {
-        let span = self.span(span.start, span.end);
-        if matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..)) {
-            self.counted(1, span)?;
-        }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                if let Some(tag) = tag {
-                    self.refuse_tag(&tag.to_string(), span);
-                }
+                let span = self.begin(tag.as_deref(), span)?;
                 self.scalar(&text, style, anchor, span);
                 Ok(())
             }
             Event::SequenceStart(anchor, tag) => {
-                if let Some(tag) = tag {
-                    self.refuse_tag(&tag.to_string(), span);
-                }
+                let span = self.begin(tag.as_deref(), span)?;
                 let first = self.elements.len();
                 self.open(Items::Sequence { first }, anchor, span)
             }
             Event::MappingStart(anchor, tag) => {
-                if let Some(tag) = tag {
-                    self.refuse_tag(&tag.to_string(), span);
-                }
+                let span = self.begin(tag.as_deref(), span)?;
                 let mapping = Mapping::beginning_at(self.entries.len());
                 self.open(Items::Mapping(mapping), anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                self.close(span);
+                self.close(span.end);
                 Ok(())
             }
-            Event::Alias(anchor) => self.alias(anchor, span),
+            Event::Alias(anchor) => self.alias(anchor, self.span(span.start, span.end)),
             Event::DocumentStart(_) => {
                 self.anchors.clear();
                 Ok(())
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
         }
+    }
+
+    /// Counts a value and refuses its tag; returns where the parser says that it is.
+    fn begin(&mut self, tag: Option<&Tag>, span: saphyr_parser::Span) -> Result<Span, FatalFault> {
+        let span = self.span(span.start, span.end);
+        self.counted(1, span)?;
+        if let Some(tag) = tag {
+            self.refuse_tag(&tag.to_string(), span);
+        }
+        Ok(span)
     }
 
     fn counted(&mut self, nodes: usize, span: Span) -> Result<(), FatalFault> {
@@ -233,7 +234,7 @@ impl NodeBuilder<'_> {
         self.index.of_byte(at)
     }
 
-    fn close(&mut self, end: Span) {
+    fn close(&mut self, seen: Marker) {
         let Some(open) = self.open.pop() else { return };
         let (content, last) = match open.items {
             Items::Sequence { first } => {
@@ -250,7 +251,10 @@ impl NodeBuilder<'_> {
         // The end of a block is only seen at the next token, which may be far below.
         let end = if open.flow {
             let behind = last.map_or(self.at(open.span.start) + 1, |it| self.at(it));
-            token::closing_bracket(self.original, behind).map_or(end.end, |it| self.place(it))
+            match token::closing_bracket(self.original, behind) {
+                Some(end) => self.place(end),
+                None => self.index.position(seen.index()),
+            }
         } else {
             last.unwrap_or(open.span.start)
         };
@@ -274,7 +278,10 @@ impl NodeBuilder<'_> {
         };
         let text = restored.as_deref().unwrap_or(text);
         let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
-        let span = Span { start: self.place(start), end: self.place(end.max(start)) };
+        let span = match (start, end) == stretch {
+            true => span,
+            false => Span { start: self.place(start), end: self.place(end.max(start)) },
+        };
         let (value, plain) = match style {
             ScalarStyle::Plain => match resolve(text) {
                 Resolved::Value(value) => (value, Some(text)),
@@ -293,10 +300,11 @@ impl NodeBuilder<'_> {
             _ => (text.into(), None),
         };
         let absent = plain == Some("") && start == end;
-        if absent && let Some(place) = self.behind_mark(span) {
+        let behind_mark = if absent { self.behind_mark(span) } else { None };
+        if let Some(place) = behind_mark {
             self.comment_as_value(place);
         }
-        let span = self.behind_mark(span).filter(|_| absent).unwrap_or(span);
+        let span = behind_mark.unwrap_or(span);
         self.put(Node { span, content: Content::Scalar(value) }, anchor, plain);
     }
 
@@ -376,10 +384,14 @@ impl NodeBuilder<'_> {
                 let written = || original.get(byte_of(index, span.start).checked_sub(1)?..);
                 let (text, fault) = key_text(node, plain, written);
                 mapping.key = Some((text, span));
-                self.faults.extend(fault);
+                if let Some(fault) = fault {
+                    self.faults.push(fault);
+                }
             }
             Some(Items::Mapping(mapping)) => {
-                self.faults.extend(mapping.add(node, &mut self.entries).err());
+                if let Err(fault) = mapping.add(node, &mut self.entries) {
+                    self.faults.push(fault);
+                }
             }
         }
     }

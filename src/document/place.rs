@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use memchr::memchr_iter;
+
 /// A point in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -35,10 +37,21 @@ impl Span {
 /// How many bytes a line has at the least, mostly: room is made for so many lines.
 const SHORT_LINE: usize = 16;
 
+/// A line by the numbers of its characters.
+#[derive(Clone, Copy, Default)]
+struct LineBounds {
+    /// Its number, from 0.
+    number: usize,
+    /// Its first character.
+    start: u32,
+    /// The first character of the next line.
+    end: u32,
+}
+
 /// Turns the character numbers of the parser into places, each in logarithmic time.
 pub(super) struct PositionIndex {
     /// The line that was asked for last; the next question is mostly about the same.
-    latest: Cell<usize>,
+    latest: Cell<LineBounds>,
     /// The byte offset of every character and of the end; empty if all are single bytes.
     offsets: Vec<u32>,
     /// The character number at which each line starts.
@@ -59,10 +72,10 @@ impl PositionIndex {
         if text.is_ascii() {
             let mut lines = Vec::with_capacity(text.len() / SHORT_LINE + 1);
             lines.push(0);
-            lines.extend(text.match_indices('\n').map(|(at, _)| number(at + 1)));
+            lines.extend(memchr_iter(b'\n', text.as_bytes()).map(|at| number(at + 1)));
             let (offsets, characters) = (Vec::new(), number(text.len()));
             return Self {
-                latest: Cell::new(0),
+                latest: Cell::default(),
                 offsets,
                 lines,
                 characters,
@@ -80,7 +93,7 @@ impl PositionIndex {
         }
         let offsets =
             text.char_indices().map(|(at, _)| number(at)).chain([number(text.len())]).collect();
-        Self { latest: Cell::new(0), offsets, lines, characters, skipped_bytes, shifts }
+        Self { latest: Cell::default(), offsets, lines, characters, skipped_bytes, shifts }
     }
 
     /// Returns how many bytes stand before the text in its file.
@@ -91,6 +104,9 @@ impl PositionIndex {
     /// Returns the place of a character of the parser's text.
     pub(super) fn position(&self, parsed: usize) -> Position {
         let parsed = u32::try_from(parsed).unwrap_or(u32::MAX);
+        if self.shifts.is_empty() {
+            return self.of_character(parsed);
+        }
         let left_out = self.shifts.partition_point(|(at, _)| *at <= parsed);
         let left_out: u32 =
             left_out.checked_sub(1).and_then(|at| self.shifts.get(at)).map_or(0, |(_, it)| *it);
@@ -110,29 +126,38 @@ impl PositionIndex {
     /// Returns the place of a character of the file's text.
     pub(super) fn of_character(&self, character: u32) -> Position {
         let character = character.min(self.characters);
-        let (line, start) = self.line_of(character);
+        let LineBounds { number, start, .. } = self.line_of(character);
         let offset = self.offsets.get(character as usize).copied();
         Position {
             offset: offset.unwrap_or(character) + self.skipped_bytes,
-            line: u32::try_from(line + 1).unwrap_or(u32::MAX),
+            line: u32::try_from(number + 1).unwrap_or(u32::MAX),
             // A byte-order mark is not a character of the first line to any editor.
             column: character - start + 1,
         }
     }
 
-    /// Returns the line of a character, from 0, and its first character.
-    fn line_of(&self, character: u32) -> (usize, u32) {
+    /// Returns the line of a character.
+    fn line_of(&self, character: u32) -> LineBounds {
+        let has = |line: &LineBounds| line.start <= character && character < line.end;
         let latest = self.latest.get();
-        let has = |line: usize| {
-            let start = self.lines.get(line).copied().filter(|start| *start <= character)?;
-            let next = self.lines.get(line + 1);
-            next.is_none_or(|next| character < *next).then_some((line, start))
-        };
-        let found = has(latest).or_else(|| has(latest + 1)).or_else(|| {
-            has(self.lines.partition_point(|start| *start <= character).saturating_sub(1))
+        if has(&latest) {
+            return latest;
+        }
+        let found = Some(self.line(latest.number + 1)).filter(has).unwrap_or_else(|| {
+            self.line(self.lines.partition_point(|start| *start <= character).saturating_sub(1))
         });
-        let (line, start) = found.unwrap_or((0, 0));
-        self.latest.set(line);
-        (line, start)
+        self.latest.set(found);
+        found
+    }
+
+    fn line(&self, number: usize) -> LineBounds {
+        let start = |number: usize| self.lines.get(number).copied();
+        match start(number) {
+            // The end of the text is on its last line.
+            Some(first) => {
+                LineBounds { number, start: first, end: start(number + 1).unwrap_or(u32::MAX) }
+            }
+            None => LineBounds::default(),
+        }
     }
 }

@@ -24,13 +24,15 @@ pub(super) fn resolve(text: &str) -> Resolved {
         _ => {}
     }
     if text.len() <= 5 {
-        match text.to_ascii_lowercase().as_str() {
-            "yes" | "no" | "on" | "off" | "true" | "false" => {
-                return ambiguous("Ruby reads a boolean");
-            }
-            "null" => return ambiguous("Ruby reads null"),
-            ".inf" | "+.inf" | "-.inf" | ".nan" => return ambiguous("JSON has no such number"),
-            _ => {}
+        let is_one_of = |words: &[&str]| words.iter().any(|it| text.eq_ignore_ascii_case(it));
+        if is_one_of(&["yes", "no", "on", "off", "true", "false"]) {
+            return ambiguous("Ruby reads a boolean");
+        }
+        if is_one_of(&["null"]) {
+            return ambiguous("Ruby reads null");
+        }
+        if is_one_of(&[".inf", "+.inf", "-.inf", ".nan"]) {
+            return ambiguous("JSON has no such number");
         }
     }
     let mut characters = text.chars();
