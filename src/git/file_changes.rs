@@ -101,7 +101,7 @@ impl FileChanges {
 /// Counts a file or directory with a path of so many bytes.
 fn count(cost: &mut Counts, length: u64) {
     for (item, more) in [(BudgetItem::Entries, 1), (BudgetItem::PathBytes, length)] {
-        *cost = cost.with(item, cost.get(item) + more);
+        cost.add(item, more);
     }
 }
 

@@ -5,6 +5,9 @@ mod history;
 mod revision;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use git2::ObjectType;
 
 pub use self::error::{OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
@@ -121,9 +124,17 @@ impl Repository {
     /// # Errors
     ///
     /// Returns an error if the blob cannot be read.
-    pub fn blob(&self, id: BlobId) -> Result<Vec<u8>, ReadError> {
+    pub fn blob(&self, id: BlobId) -> Result<Arc<[u8]>, ReadError> {
         let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), error.message());
-        self.inner.find_blob(blob_oid(id)).map(|blob| blob.content().to_vec()).map_err(fail)
+        let database = self.inner.odb().map_err(fail)?;
+        let object = database.read(blob_oid(id)).map_err(fail)?;
+        if object.kind() != ObjectType::Blob {
+            return Err(ReadError::new(
+                format!("the blob {id}"),
+                "it is an object of another kind",
+            ));
+        }
+        Ok(object.data().into())
     }
 }
 
@@ -154,4 +165,25 @@ fn blob_oid(id: BlobId) -> git2::Oid {
 /// Returns the id with the given bytes; the zero id, which names nothing, cannot come of 20 bytes.
 fn raw(bytes: &[u8; 20]) -> git2::Oid {
     git2::Oid::from_bytes(bytes).unwrap_or(git2::Oid::ZERO_SHA1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry of a tree may say that it is a file, whatever its object is.
+    #[test]
+    fn an_object_of_another_kind_cannot_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = git2::Repository::init_bare(directory.path()).unwrap();
+        let database = git.odb().unwrap();
+        let write = |kind| BlobId::from_bytes(bytes(database.write(kind, b"").unwrap()));
+        let (blob, tree) = (write(ObjectType::Blob), write(ObjectType::Tree));
+        let repository = Repository::discover(directory.path()).unwrap();
+        assert_eq!(repository.blob(blob).as_deref(), Ok(&b""[..]));
+        assert_eq!(
+            repository.blob(tree).unwrap_err().to_string(),
+            format!("the blob {tree} cannot be read: it is an object of another kind")
+        );
+    }
 }

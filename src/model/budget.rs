@@ -115,6 +115,13 @@ impl Counts {
         }
         self
     }
+
+    /// Counts some more of something.
+    pub fn add(&mut self, item: BudgetItem, more: u64) {
+        if let Some(slot) = self.0.get_mut(item as usize) {
+            *slot = slot.saturating_add(more);
+        }
+    }
 }
 
 impl Counts {

@@ -76,7 +76,7 @@ fn content_of_size(
             if size > Limits::DEFAULT.file_bytes {
                 SourceContent::TooLarge(size)
             } else {
-                SourceContent::Bytes(repository.blob(blob)?.into())
+                SourceContent::Bytes(repository.blob(blob)?)
             }
         }
     })

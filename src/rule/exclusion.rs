@@ -9,12 +9,13 @@ mod plain;
 mod tests;
 mod value;
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::evaluate::holds;
 use super::lookup::Actual;
-use std::sync::Arc;
-
 use crate::java_regex::{Automata, Example, Examples};
 use crate::model::{Comparison, Condition, Path, Segment};
 use value::ValueDemand;
@@ -50,7 +51,7 @@ pub struct Prover<'r> {
 /// What is claimed of each variable in one branch of the search.
 #[derive(Default)]
 struct SearchBranch<'r> {
-    demands: HashMap<PathNumber, Vec<ValueDemand<'r>>>,
+    demands: HashMap<PathNumber, SmallVec<[ValueDemand<'r>; 2]>>,
     trail: Vec<PathNumber>,
     steps: usize,
 }
@@ -281,7 +282,7 @@ impl<'r> Prover<'r> {
 
 impl<'r> SearchBranch<'r> {
     fn of(&self, variable: PathNumber) -> &[ValueDemand<'r>] {
-        self.demands.get(&variable).map_or(&[], Vec::as_slice)
+        self.demands.get(&variable).map_or(&[], SmallVec::as_slice)
     }
 
     /// Takes some steps, if as many are left.

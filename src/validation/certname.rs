@@ -28,6 +28,10 @@ pub(super) fn check(name: &str, role: CertnameRole, span: Span, reader: &mut Fil
 
 /// Returns why no node has a certname, and what to do.
 fn suspicion(name: &str, role: CertnameRole) -> Option<(String, String)> {
+    let is_usual = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_');
+    if !name.is_empty() && name.bytes().all(is_usual) {
+        return None;
+    }
     if name.is_empty() {
         let help = match role {
             CertnameRole::Pin | CertnameRole::Operand => {

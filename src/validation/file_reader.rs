@@ -56,7 +56,7 @@ impl FileReader {
 
     /// Counts what the file has; `None` if that is more than the budget allows.
     pub(super) fn charge(&mut self, item: BudgetItem, more: u64) -> Option<()> {
-        self.cost = self.cost.with(item, self.cost.get(item) + more);
+        self.cost.add(item, more);
         match self.meter.charge(item, more) {
             Ok(()) => Some(()),
             Err(exceeded) => {

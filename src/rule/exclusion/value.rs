@@ -35,8 +35,8 @@ pub(super) fn is_impossible(is_name: bool, demands: &[ValueDemand<'_>]) -> bool 
             // A pattern that is not decided may be found.
             demands.iter().all(|(comparison, wanted)| holds(comparison, actual) != Ok(!*wanted))
         };
-        let as_scalar = !is_name && is_scalar(text) && passes(Actual::Scalar(text));
-        return !as_scalar && !passes(Actual::Text(text));
+        let as_scalar = || !is_name && is_scalar(text) && passes(Actual::Scalar(text));
+        return !passes(Actual::Text(text)) && !as_scalar();
     }
     let is_list = demands.iter().any(|it| matches!(it, (Comparison::Contains(_), true)));
     let is_single =

@@ -14,7 +14,10 @@ pub(super) enum Structure {
 /// Returns what stands at a path below `fact` or `trusted`, as far as Facter 4 and Puppet fix it.
 pub(super) fn structure(root: &str, path: &[Segment]) -> Option<Structure> {
     let known = if root == "trusted" { TRUSTED } else { FACTS };
-    let found = known.iter().find(|(pattern, _)| fits(pattern, path));
+    let Segment::Key(first) = path.first()? else { return None };
+    // Most begin otherwise: they are not taken apart.
+    let begins_so = |pattern: &str| pattern.starts_with(first.as_ref());
+    let found = known.iter().find(|(pattern, _)| begins_so(pattern) && fits(pattern, path));
     found.map(|(_, structure)| *structure)
 }
 
