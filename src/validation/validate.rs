@@ -18,7 +18,7 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::{OwnSchemas, ReadContent};
-use super::places::Places;
+use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
@@ -85,12 +85,11 @@ pub fn check(
     let Commit { layout, schemas, read, .. } = *commit;
     let readings = FileList::of(commit.readings);
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
-    let origins = written(&groups).map(|(id, it)| (id, it.place())).collect();
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let hierarchy = tree::build(&groups, &mut others);
-    let group_files = written(&groups).collect();
+    let (hierarchy, (origins, group_files)) =
+        rayon::join(|| tree::build(&groups, &mut others), || places_of(&groups));
     let places = Places { origins: &origins, readings: &readings, all: Some(&group_files) };
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
@@ -159,6 +158,11 @@ fn estate_of(
         catalogues: Arc::clone(&catalogues.classes),
         interpolation,
     }
+}
+
+/// Returns where each group is written that can be looked up, and as what.
+fn places_of<'r>(groups: &[&'r GroupFile]) -> (Origins, HashMap<GroupId, &'r GroupFile>) {
+    (written(groups).map(|(id, it)| (id, it.place())).collect(), written(groups).collect())
 }
 
 /// Returns the groups that can be looked up, with their ids.
