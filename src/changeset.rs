@@ -22,7 +22,7 @@ mod scope;
 mod subject;
 mod wording;
 
-pub use body::{disallowed_keys, read_group, read_json};
+pub use body::{NAMED, disallowed_keys, joined, read_group, read_json};
 pub use catalogue::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 pub use context::WriteContext;
 pub use document::{ORDER, house_layout, new_document};

@@ -53,7 +53,7 @@ fn fields_of(body: &Value) -> Result<&Map<String, Value>, String> {
 }
 
 /// How many keys or problems an error names: an answer is not several times as long as what was asked.
-const NAMED: usize = 100;
+pub const NAMED: usize = 100;
 
 /// Returns the error of a body with keys that it must not have, as Puppet Enterprise says it; none without such keys.
 pub fn disallowed_keys<'k>(mut keys: impl Iterator<Item = &'k str>) -> Option<String> {
@@ -134,15 +134,20 @@ pub fn read_json(fields: Map<String, Value>) -> FileReading {
     read_file(&file, FileKind::Groups)
 }
 
-fn problems(reading: &FileReading) -> String {
-    let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let mut messages = errors().map(|it| it.message.as_str());
+/// Joins what is wrong with a body: the first hundred, and how many more there are.
+pub fn joined<'m>(mut messages: impl Iterator<Item = &'m str>) -> String {
     let named: Vec<&str> = messages.by_ref().take(NAMED).collect();
     let mut text = named.join("; ");
     let more = messages.count();
     if more > 0 {
         write!(text, "; and {more} more").ok();
     }
+    text
+}
+
+fn problems(reading: &FileReading) -> String {
+    let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let text = joined(errors().map(|it| it.message.as_str()));
     let about_rule = |kind: Kind| matches!(kind, Kind::InvalidRule | Kind::InvalidRegex);
     if errors().any(|it| about_rule(it.kind)) {
         return format!("{MALFORMED_RULE}: {text}");

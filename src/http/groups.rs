@@ -23,6 +23,7 @@ use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::stream;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
+use crate::changeset::joined;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
@@ -273,8 +274,8 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
 /// Translates the rule of a body.
 fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
     let condition = rule::read(body).map_err(|faults| {
-        let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-        ApiError::schema_violation(body.clone(), "Rule", messages.join("; ").into())
+        let error = joined(faults.iter().map(|it| it.message.as_str()));
+        ApiError::schema_violation(body.clone(), "Rule", error.into())
     })?;
     match to_query(&condition, format) {
         Ok(query) => {

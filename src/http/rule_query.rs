@@ -15,6 +15,7 @@ use super::openapi::parameters::{RuleParameter, SearchPage};
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::types::{ErrorKind, Finding, RuleMatches, RuleQuery};
+use crate::changeset::{NAMED, joined};
 use crate::diagnostic::Severity;
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
@@ -179,13 +180,12 @@ impl NodeSearcher {
     }
 }
 
-/// Returns the error for a rule that is not valid, with everything that was found in it.
+/// Returns the error for a rule that is not valid, with the first that was found in it.
 fn invalid(rule: &str, findings: Vec<Finding>) -> ApiError {
     let errors = findings.iter().filter(|it| it.severity == Severity::Error.as_str());
-    let errors: Vec<&str> = errors.map(|it| it.message.as_str()).collect();
-    let error = errors.join("; ");
+    let error = joined(errors.map(|it| it.message.as_str()));
     let message = format!("The rule is not valid: {error}.");
-    let diagnostics: Vec<Value> = findings.into_iter().map(Value::from).collect();
+    let diagnostics: Vec<Value> = findings.into_iter().take(NAMED).map(Value::from).collect();
     ApiError::new(
         ErrorKind::SchemaViolation,
         message,

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::CertificateFacts;
@@ -413,5 +413,29 @@ fn a_base_path_hides_what_is_at_it_and_below_it() {
         ("/assets/a/b", Some("/assets/{*path}")),
     ] {
         assert_eq!(hidden_route(base, paths.into_iter()), expected, "{base}");
+    }
+}
+
+/// Each of many errors was named, some three times: 80 KB were answered with 1.7 MB.
+#[tokio::test]
+async fn what_is_wrong_with_a_rule_is_not_told_several_times_as_long_as_the_rule() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    let array: Value = std::iter::once("and".into()).chain(vec![json!([1]); 2000]).collect();
+    let text = vec![r#"a ~ "(""#; 400].join(" and ");
+    for (path, body) in [
+        ("/v1/rules/translate", array.to_string()),
+        ("/controller/query", json!({"rule": text}).to_string()),
+    ] {
+        let length = body.len();
+        let request = Request::builder().method("POST").uri(path);
+        let request = request.header("X-Authentication", "read");
+        let request =
+            request.header("Content-Type", "application/json").body(Body::from(body)).unwrap();
+        let answer = fixture.answer(request).await;
+        assert_eq!(answer.status(), 400, "{path}");
+        let answer = to_bytes(answer.into_body(), 1 << 24).await.unwrap();
+        let answer = String::from_utf8(answer.to_vec()).unwrap();
+        assert!(answer.contains("more"), "{path}: {answer:.300}");
+        assert!(answer.len() < 8 * length, "{path}: {} of {length}", answer.len());
     }
 }
