@@ -22,7 +22,7 @@ mod scope;
 mod subject;
 mod wording;
 
-pub use body::{NAMED, disallowed_keys, joined, read_group, read_json};
+pub use body::{disallowed_keys, read_group, read_json};
 pub use catalogue::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 pub use context::WriteContext;
 pub use document::{ORDER, house_layout, new_document};
@@ -33,6 +33,7 @@ pub use operation::Operation;
 pub use outcome::{Changeset, WriteOutcome};
 pub use rejection::{Rejection, RejectionKind};
 pub use scope::Scope;
+pub use wording::{SHOWN_PROBLEMS, first_problems};
 
 /// Computes what a write changes. One of the client's scopes must allow it as a whole.
 ///

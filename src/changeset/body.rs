@@ -1,11 +1,12 @@
 //! Groups as clients send them.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
 use super::number::check_numbers;
 use super::rejection::Rejection;
+use super::wording::first_problems;
 use crate::diagnostic::{Kind, Severity};
 use crate::document;
 use crate::model::{Group, GroupId};
@@ -52,21 +53,19 @@ fn fields_of(body: &Value) -> Result<&Map<String, Value>, String> {
     }
 }
 
-/// How many keys or problems an error names: an answer is not several times as long as what was asked.
-pub const NAMED: usize = 100;
+/// A key that a body must not have, as Puppet Enterprise says it.
+struct DisallowedKey<'k>(&'k str);
 
-/// Returns the error of a body with keys that it must not have, as Puppet Enterprise says it; none without such keys.
-pub fn disallowed_keys<'k>(mut keys: impl Iterator<Item = &'k str>) -> Option<String> {
-    let named = keys.by_ref().take(NAMED);
-    let named: Vec<String> = named.map(|key| format!("[:{key} disallowed-key]")).collect();
-    if named.is_empty() {
-        return None;
+impl Display for DisallowedKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[:{} disallowed-key]", self.0)
     }
-    let more = match keys.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!("({}{more})", named.join(" ")))
+}
+
+/// Returns the error of a body with keys that it must not have; none without such keys.
+pub fn disallowed_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Option<String> {
+    let error = first_problems(keys.map(DisallowedKey), " ");
+    (!error.is_empty()).then(|| format!("({error})"))
 }
 
 /// Reads a whole group, by the same reader as files; absent keys have their defaults.
@@ -134,20 +133,9 @@ pub fn read_json(fields: Map<String, Value>) -> FileReading {
     read_file(&file, FileKind::Groups)
 }
 
-/// Joins what is wrong with a body: the first hundred, and how many more there are.
-pub fn joined<'m>(mut messages: impl Iterator<Item = &'m str>) -> String {
-    let named: Vec<&str> = messages.by_ref().take(NAMED).collect();
-    let mut text = named.join("; ");
-    let more = messages.count();
-    if more > 0 {
-        write!(text, "; and {more} more").ok();
-    }
-    text
-}
-
 fn problems(reading: &FileReading) -> String {
     let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let text = joined(errors().map(|it| it.message.as_str()));
+    let text = first_problems(errors().map(|it| &it.message), "; ");
     let about_rule = |kind: Kind| matches!(kind, Kind::InvalidRule | Kind::InvalidRegex);
     if errors().any(|it| about_rule(it.kind)) {
         return format!("{MALFORMED_RULE}: {text}");

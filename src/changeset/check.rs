@@ -9,7 +9,7 @@ use super::body::read_group;
 use super::context::WriteContext;
 use super::group_changes::GroupChanges;
 use super::rejection::{Rejection, RejectionKind};
-use super::wording::counted;
+use super::wording::{SHOWN_PROBLEMS, counted};
 use crate::hierarchy::{
     Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value,
 };
@@ -113,10 +113,8 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
     })
 }
 
-/// How many entries of a hierarchy that do not conform are shown: there can be 199,999.
-const SHOWN: usize = 100;
-
-/// Reads the groups of a whole hierarchy.
+/// Reads the groups of a whole hierarchy. Of entries that do not conform, of which there can be 199,999, the first are
+/// shown.
 fn read_entries(entries: &[Value]) -> Result<Vec<Group>, Rejection> {
     let mut groups = Vec::new();
     let (mut bad, mut errors) = (Vec::new(), Vec::new());
@@ -130,7 +128,7 @@ fn read_entries(entries: &[Value]) -> Result<Vec<Group>, Rejection> {
         };
         match read {
             Ok(group) => groups.push(group),
-            Err(_) if bad.len() == SHOWN => {
+            Err(_) if bad.len() == SHOWN_PROBLEMS => {
                 has_more = true;
                 break;
             }
@@ -144,7 +142,7 @@ fn read_entries(entries: &[Value]) -> Result<Vec<Group>, Rejection> {
     if !bad.is_empty() {
         let mut rejection = Rejection::schema_violation(bad.into(), "[Group]", errors.into());
         if has_more {
-            write!(rejection.message, " (the first {SHOWN} are shown)").ok();
+            write!(rejection.message, " (the first {SHOWN_PROBLEMS} are shown)").ok();
         }
         return Err(rejection);
     }

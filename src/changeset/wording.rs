@@ -1,7 +1,12 @@
-//! Numbers and names in messages.
+//! Numbers, names and problems in messages.
+
+use std::fmt::Display;
 
 /// How many names are listed.
 const NAMES: usize = 5;
+
+/// How many problems of a body an error names: an answer is not several times as long as what was asked.
+pub const SHOWN_PROBLEMS: usize = 100;
 
 /// Writes how many of something there are: `1 child`, `2 children`.
 pub(super) fn counted(count: usize, one: &str, several: &str) -> String {
@@ -13,6 +18,19 @@ pub(super) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> Strin
     let more = names.len().saturating_sub(NAMES);
     let shown = names.take(NAMES).collect::<Vec<_>>().join(", ");
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// Joins what is wrong with a body: the first hundred, and how many more there are; empty if nothing is.
+pub fn first_problems<T: Display>(
+    mut problems: impl Iterator<Item = T>,
+    separator: &str,
+) -> String {
+    let shown = problems.by_ref().take(SHOWN_PROBLEMS).map(|it| it.to_string());
+    let text = shown.collect::<Vec<_>>().join(separator);
+    match problems.count() {
+        0 => text,
+        more => format!("{text}{separator}and {more} more"),
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::stream;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
-use crate::changeset::joined;
+use crate::changeset::first_problems;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
@@ -274,7 +274,7 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
 /// Translates the rule of a body.
 fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
     let condition = rule::read(body).map_err(|faults| {
-        let error = joined(faults.iter().map(|it| it.message.as_str()));
+        let error = first_problems(faults.iter().map(|it| &it.message), "; ");
         ApiError::schema_violation(body.clone(), "Rule", error.into())
     })?;
     match to_query(&condition, format) {

@@ -79,7 +79,7 @@ pub struct HiddenRoute {
 ///
 /// # Errors
 ///
-/// Returns an error if a route or page begins with the base path.
+/// Returns an error if the base path would hide a route or page.
 pub fn router_with_pages(
     services: Arc<Services>,
     set: RouteSet,

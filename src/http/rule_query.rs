@@ -15,7 +15,7 @@ use super::openapi::parameters::{RuleParameter, SearchPage};
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::types::{ErrorKind, Finding, RuleMatches, RuleQuery};
-use crate::changeset::{NAMED, joined};
+use crate::changeset::{SHOWN_PROBLEMS, first_problems};
 use crate::diagnostic::Severity;
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
@@ -183,9 +183,10 @@ impl NodeSearcher {
 /// Returns the error for a rule that is not valid, with the first that was found in it.
 fn invalid(rule: &str, findings: Vec<Finding>) -> ApiError {
     let errors = findings.iter().filter(|it| it.severity == Severity::Error.as_str());
-    let error = joined(errors.map(|it| it.message.as_str()));
+    let error = first_problems(errors.map(|it| &it.message), "; ");
     let message = format!("The rule is not valid: {error}.");
-    let diagnostics: Vec<Value> = findings.into_iter().take(NAMED).map(Value::from).collect();
+    let diagnostics: Vec<Value> =
+        findings.into_iter().take(SHOWN_PROBLEMS).map(Value::from).collect();
     ApiError::new(
         ErrorKind::SchemaViolation,
         message,

@@ -214,7 +214,7 @@ pub(in crate::cli) struct ServeSettings {
     /// A unix socket to listen on as well; every process that may open it has every role
     #[arg(long, value_name = "PATH", env = "CLADE_SOCKET", help_heading = "Service")]
     pub(super) socket: Option<PathBuf>,
-    /// The path that all addresses begin with behind a proxy, such as `/clade`; they are answered without it, too, so it is none of a route or page, such as `/v1`
+    /// The path that all addresses begin with behind a proxy, such as `/clade`; they are answered without it, too, so no route or page may begin with it, as some do with `/v1`
     #[arg(
         long,
         value_name = "PATH",
