@@ -23,7 +23,7 @@ mod suspicion;
 mod translate;
 
 pub use error::{Overrun, PatternError};
-pub use example::{Automata, Ends, Example, Examples};
+pub use example::{Automata, Ends, Example, Examples, MOST_PATTERNS, WantedText};
 pub use glob::from_glob;
 pub use one_pass::OnePass;
 pub use pattern::Pattern;

@@ -14,6 +14,7 @@ mod explain;
 mod fault;
 mod lookup;
 mod pins;
+mod place_tree;
 mod puppetdb;
 mod satisfy;
 mod search;

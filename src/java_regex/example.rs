@@ -15,12 +15,28 @@ use rayon::prelude::*;
 
 use super::Pattern;
 
-use automaton::Automaton;
+use automaton::{Automaton, NoAutomaton};
 use ends::ALPHABET;
 pub use ends::Ends;
 
 /// How many combinations of states a walk visits.
 const VISITS: usize = 20_000;
+
+/// How many patterns are walked through at once: the numbers of more combinations than of so many that have three
+/// states each do not fit into a word.
+pub const MOST_PATTERNS: usize = 40;
+
+/// How many automata are built by all processors before it is looked at how many steps that took.
+const BUILT_AT_ONCE: usize = 256;
+
+/// How many steps of a walk a pattern takes to be made an automaton, beside those for its size.
+const BUILDING: u64 = 1_000;
+
+/// How many steps it takes for each state and class of letters.
+const BUILDING_CELL: u64 = 16;
+
+/// How many steps it takes to find that an automaton would be too large.
+const BUILDING_TOO_LARGE: u64 = 500_000;
 
 /// Whether there is a text as wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,16 +53,23 @@ pub enum Example {
 #[derive(Debug, Default)]
 pub struct Automata(Mutex<HashMap<Box<str>, Arc<BuiltAutomaton>>>);
 
-/// The automaton of a pattern; `None` if it has none.
-type BuiltAutomaton = OnceLock<Option<Arc<Automaton>>>;
+/// The automaton of a pattern, or why it has none.
+type BuiltAutomaton = OnceLock<Result<Arc<Automaton>, NoAutomaton>>;
 
 impl Automata {
-    /// Returns the automaton of a pattern; `None` if it has none.
-    fn of(&self, pattern: &Pattern) -> Option<Arc<Automaton>> {
+    /// Returns the automaton of a pattern, if it has one, and how many steps it takes to build it.
+    fn of(&self, pattern: &Pattern) -> (Option<Arc<Automaton>>, u64) {
         let built = self.built(pattern.as_str());
         // A thread that asks for one which another thread builds waits for it. Building starts nothing on other
         // threads, so none waits for itself.
-        built.get_or_init(|| automaton::build(pattern).map(Arc::new)).clone()
+        match built.get_or_init(|| automaton::build(pattern).map(Arc::new)) {
+            Ok(automaton) => {
+                let steps = BUILDING + BUILDING_CELL * automaton.cells() as u64;
+                (Some(Arc::clone(automaton)), steps)
+            }
+            Err(NoAutomaton::Untranslated) => (None, BUILDING),
+            Err(NoAutomaton::TooLarge) => (None, BUILDING_TOO_LARGE),
+        }
     }
 
     fn built(&self, pattern: &str) -> Arc<BuiltAutomaton> {
@@ -70,62 +93,125 @@ impl Automata {
 #[derive(Debug, Default)]
 pub struct Examples {
     automata: Arc<Automata>,
+    /// The patterns whose building is among the steps.
+    counted: HashSet<Box<str>>,
     steps: u64,
+}
+
+/// What is looked for: a text in which all of some patterns are found, and none of others, and that is none of some
+/// texts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedText<'w> {
+    /// The patterns that are found in it.
+    pub found: &'w [&'w Pattern],
+    /// Those that are not.
+    pub absent: &'w [&'w Pattern],
+    /// The texts that it is not.
+    pub not: &'w [&'w str],
+}
+
+impl WantedText<'_> {
+    fn patterns(&self) -> impl Iterator<Item = (&Pattern, bool)> {
+        let found = self.found.iter().map(|it| (*it, true));
+        found.chain(self.absent.iter().map(|it| (*it, false)))
+    }
 }
 
 impl Examples {
     /// Finds texts with automata that others use too.
     pub fn sharing(automata: &Arc<Automata>) -> Self {
-        Self { automata: Arc::clone(automata), steps: 0 }
+        Self { automata: Arc::clone(automata), ..Self::default() }
     }
 
-    /// Returns how many transitions all walks took so far.
+    /// Returns how many steps were taken so far: the transitions of all walks, and those for building automata.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Finds a text in which all of some patterns are found, and none of others, and that is none
-    /// of some texts.
-    pub fn find(&mut self, found: &[&Pattern], absent: &[&Pattern], not: &[&str]) -> Example {
+    /// Finds a text in at most so many steps more, of which those for building an automaton count once.
+    pub fn find(&mut self, wanted: WantedText<'_>, steps: u64) -> Example {
+        let before = self.steps;
+        for (pattern, _) in wanted.patterns().take(MOST_PATTERNS) {
+            self.count(pattern);
+            if self.steps - before > steps {
+                return Example::Unknown;
+            }
+        }
+        let (example, taken) = self.walk(wanted, steps - (self.steps - before));
+        self.steps += taken;
+        example
+    }
+
+    /// Finds a text in at most so many steps, whatever was found before; returns how many it took, those for building
+    /// automata among them.
+    pub fn find_anew(&self, wanted: WantedText<'_>, steps: u64) -> (Example, u64) {
+        let mut building = 0;
+        for (pattern, _) in wanted.patterns().take(MOST_PATTERNS) {
+            building += self.automata.of(pattern).1;
+            if building > steps {
+                return (Example::Unknown, steps);
+            }
+        }
+        let (example, taken) = self.walk(wanted, steps - building);
+        (example, building + taken)
+    }
+
+    fn walk(&self, wanted: WantedText<'_>, steps: u64) -> (Example, u64) {
+        if wanted.found.len() + wanted.absent.len() > MOST_PATTERNS {
+            return (Example::Unknown, 1);
+        }
         let mut walked: Vec<(Arc<Automaton>, bool)> = Vec::new();
-        for (patterns, wanted) in [(found, true), (absent, false)] {
-            for pattern in patterns {
-                match self.automata.of(pattern) {
-                    Some(automaton) => walked.push((automaton, wanted)),
-                    None => return Example::Unknown,
-                }
+        for (pattern, is_found) in wanted.patterns() {
+            match self.automata.of(pattern).0 {
+                Some(automaton) => walked.push((automaton, is_found)),
+                None => return (Example::Unknown, 1),
             }
         }
         if walked.is_empty() {
             // One letter more than there are texts to avoid is another text than each of them.
-            let longest = not.iter().map(|it| it.len()).max().unwrap_or_default();
-            return Example::Text("a".repeat(longest + 1));
+            let longest = wanted.not.iter().map(|it| it.len()).max().unwrap_or_default();
+            return (Example::Text("a".repeat(longest + 1)), 1);
         }
-        let found = walked.get(..found.len()).unwrap_or_default();
-        self.steps += 1;
+        let found = walked.get(..wanted.found.len()).unwrap_or_default();
         let fit = |a: &Automaton, b: &Automaton| a.ends().fit(b.ends());
         if found.windows(2).any(|pair| matches!(pair, [(a, _), (b, _)] if !fit(a, b))) {
-            return Example::Nothing;
+            return (Example::Nothing, 1);
         }
-        let mut walk = ProductWalk::new(&walked, not);
-        let example = walk.run();
-        self.steps += walk.steps;
+        let mut walk = ProductWalk::new(&walked, wanted.not);
+        let example = walk.run(steps);
         // People see more in a text of some letters.
-        match example {
+        let example = match example {
             Example::Text(text) => Example::Text(text),
-            _ if walk.accepts(0) && !not.contains(&"") => Example::Text(String::new()),
+            _ if walk.accepts(0) && !walk.not.contains("") => Example::Text(String::new()),
             other => other,
+        };
+        (example, walk.steps)
+    }
+
+    /// Counts the steps for building the automaton of a pattern, once.
+    fn count(&mut self, pattern: &Pattern) {
+        if !self.counted.contains(pattern.as_str()) {
+            self.counted.insert(pattern.as_str().into());
+            self.steps += self.automata.of(pattern).1;
         }
     }
 
     /// Builds the automata of patterns on all processors.
-    pub fn prepare(&self, patterns: &[&Pattern]) {
-        patterns.par_iter().for_each(|it| drop(self.automata.of(it)));
+    /// Builds them until about so many steps were taken.
+    pub fn prepare(&self, patterns: &[&Pattern], steps: u64) {
+        let mut taken = 0;
+        for some in patterns.chunks(BUILT_AT_ONCE) {
+            if taken > steps {
+                return;
+            }
+            taken += some.par_iter().map(|it| self.automata.of(it).1).sum::<u64>();
+        }
     }
 
     /// Returns how all texts begin and end in which a pattern is found.
-    pub fn ends(&self, pattern: &Pattern) -> Option<Ends> {
-        self.automata.of(pattern).map(|it| it.ends().clone())
+    pub fn ends(&mut self, pattern: &Pattern) -> Option<Ends> {
+        self.count(pattern);
+        self.automata.of(pattern).0.map(|it| it.ends().clone())
     }
 }
 
@@ -139,7 +225,7 @@ struct Visited {
 /// A walk through automata at once, breadth first.
 struct ProductWalk<'w> {
     automata: &'w [(Arc<Automaton>, bool)],
-    not: &'w [&'w str],
+    not: HashSet<&'w str>,
     /// The places in the alphabet of the letters that are tried.
     letters: Vec<u8>,
     steps: u64,
@@ -148,7 +234,7 @@ struct ProductWalk<'w> {
 impl<'w> ProductWalk<'w> {
     fn new(automata: &'w [(Arc<Automaton>, bool)], not: &'w [&'w str]) -> Self {
         let letters = (0..).take(ALPHABET.len()).collect();
-        Self { automata, not, letters, steps: 0 }
+        Self { automata, not: not.iter().copied().collect(), letters, steps: not.len() as u64 }
     }
 
     /// Keeps one letter of those that lead to the same states.
@@ -167,8 +253,10 @@ impl<'w> ProductWalk<'w> {
         });
     }
 
-    /// Looks for a text of at least one letter.
-    fn run(&mut self) -> Example {
+    /// Looks for a text of at least one letter, in about so many steps.
+    fn run(&mut self, steps: u64) -> Example {
+        // Two automata are walked in about the time of one.
+        let at_once = (self.automata.len() as u64).div_ceil(2);
         let combinations = self.automata.iter().try_fold(1_u64, |product, (automaton, _)| {
             product.checked_mul(automaton.states() as u64)
         });
@@ -187,8 +275,11 @@ impl<'w> ProductWalk<'w> {
             if at == 1 {
                 self.join_letters();
             }
+            if self.steps > steps {
+                return Example::Unknown;
+            }
             for place in 0..self.letters.len() {
-                self.steps += 1;
+                self.steps += at_once;
                 let Some(letter) = self.letters.get(place).copied() else { break };
                 let Some(next) = self.next(states, letter) else { continue };
                 if !known.insert(next) {
@@ -262,11 +353,10 @@ mod tests {
             texts.iter().map(|it| Pattern::parse(it).unwrap()).collect()
         };
         let (found, absent) = (parse(found), parse(absent));
-        let example = Examples::default().find(
-            &found.iter().collect::<Vec<_>>(),
-            &absent.iter().collect::<Vec<_>>(),
-            not,
-        );
+        let (found_all, absent_all): (Vec<_>, Vec<_>) =
+            (found.iter().collect(), absent.iter().collect());
+        let wanted = WantedText { found: &found_all, absent: &absent_all, not };
+        let example = Examples::default().find(wanted, u64::MAX);
         if let Example::Text(text) = &example {
             assert!(found.iter().all(|it| it.is_found_in(text).unwrap()), "{text}");
             assert!(!absent.iter().any(|it| it.is_found_in(text).unwrap()), "{text}");
@@ -280,11 +370,14 @@ mod tests {
         let (mut one, other) = (Examples::sharing(&automata), Examples::sharing(&automata));
         let parse = |text: &str| Pattern::parse(text).unwrap();
         let (web, unknown) = (parse("^web"), parse("a(?=b)"));
-        other.prepare(&[&web, &unknown, &parse("^web")]);
-        let made = automata.of(&web).unwrap();
-        assert_eq!(one.find(&[&web], &[], &[]), Example::Text("web".to_owned()));
-        assert_eq!(one.find(&[&unknown], &[], &[]), Example::Unknown);
-        assert!(Arc::ptr_eq(&made, &automata.of(&parse("^web")).unwrap()));
+        other.prepare(&[&web, &unknown, &parse("^web")], u64::MAX);
+        let made = automata.of(&web).0.unwrap();
+        let mut find = |pattern: &Pattern| {
+            one.find(WantedText { found: &[pattern], ..WantedText::default() }, u64::MAX)
+        };
+        assert_eq!(find(&web), Example::Text("web".to_owned()));
+        assert_eq!(find(&unknown), Example::Unknown);
+        assert!(Arc::ptr_eq(&made, &automata.of(&parse("^web")).0.unwrap()));
         assert_eq!(automata.count(), 2);
     }
 

@@ -28,6 +28,15 @@ impl Condition {
             Self::Test(test) => test.path.is_of_fact(),
         }
     }
+
+    /// Returns how many comparisons it has.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::And(terms) | Self::Or(terms) => terms.iter().map(Self::size).sum(),
+            Self::Not(inner) => inner.size(),
+            Self::Test(_) => 1,
+        }
+    }
 }
 
 /// A comparison of one value of the node.

@@ -16,12 +16,10 @@ use smallvec::SmallVec;
 
 use super::evaluate::holds;
 use super::lookup::Actual;
-use crate::java_regex::{Automata, Example, Examples};
+use super::place_tree::{Held, HeldPlaces, PlaceNumber, PlaceTree};
+use crate::java_regex::{Automata, Example, Examples, MOST_PATTERNS, Pattern, WantedText};
 use crate::model::{Comparison, Condition, Path, Segment};
 use value::ValueDemand;
-
-/// The number of a path.
-type PathNumber = usize;
 
 /// What must be so for a condition to hold.
 #[derive(Clone, Debug)]
@@ -33,26 +31,39 @@ pub enum Claim<'r> {
     /// At least one of these.
     Any(Vec<Self>),
     /// The value at a path passes a comparison, or does not.
-    Value(usize, &'r Comparison, bool),
+    Value(PlaceNumber, &'r Comparison, bool),
 }
 
 /// Proves that conditions exclude each other.
 #[derive(Debug)]
 pub struct Prover<'r> {
-    variables: HashMap<Vec<Segment>, PathNumber>,
+    places: PlaceTree,
     /// The variables of paths that were seen, by their address: rules share most, and outlive this.
-    seen: HashMap<usize, Option<PathNumber>>,
-    ways: Vec<Vec<Segment>>,
+    seen: HashMap<usize, Option<PlaceNumber>>,
+    branch: SearchBranch<'r>,
     examples: Option<Examples>,
-    /// Whether there is a text of printable ASCII as patterns and texts want it.
-    known: HashMap<Vec<(&'r str, u8)>, bool>,
+    /// What walks found out about patterns and texts.
+    known: HashMap<Vec<(&'r str, u8)>, KnownWalk>,
+    /// How many patterns and texts these have together.
+    remembered: usize,
+}
+
+/// A walk that looked for a text of printable ASCII as patterns and texts want it.
+#[derive(Clone, Copy, Debug)]
+struct KnownWalk {
+    finds_nothing: bool,
+    /// How many steps it took, at least as many as it might take if it was cut.
+    taken: u64,
+    allowed: u64,
 }
 
 /// What is claimed of each variable in one branch of the search.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct SearchBranch<'r> {
-    demands: HashMap<PathNumber, SmallVec<[ValueDemand<'r>; 2]>>,
-    trail: Vec<PathNumber>,
+    /// By variable.
+    demands: Vec<SmallVec<[ValueDemand<'r>; 2]>>,
+    held: HeldPlaces,
+    trail: Vec<PlaceNumber>,
     steps: usize,
 }
 
@@ -63,19 +74,31 @@ enum BranchOutcome {
     Open,
 }
 
+/// How many steps of a walk through automata are one of a proof.
+const WALKED: u64 = 64;
+
+/// How many patterns and texts the walks that are remembered have together at most.
+const REMEMBERED: usize = 500_000;
+
+/// How many segments of a path are looked at in one step.
+const NEAR: usize = 8;
+
 /// The variable of the certname.
-const NAME: PathNumber = 0;
+const NAME: PlaceNumber = 0;
 
 impl<'r> Prover<'r> {
     /// Creates a prover that compares texts, and tries patterns on texts.
     pub fn quick() -> Self {
-        let name = vec![Segment::Key("name".into())];
+        let mut places = PlaceTree::default();
+        // The first place has the number of the certname.
+        places.number(&[Segment::Key("name".into())]);
         Self {
-            variables: HashMap::from([(name.clone(), NAME)]),
+            places,
             seen: HashMap::new(),
-            ways: vec![name],
+            branch: SearchBranch::default(),
             examples: None,
             known: HashMap::new(),
+            remembered: 0,
         }
     }
 
@@ -113,7 +136,7 @@ impl<'r> Prover<'r> {
     }
 
     /// Returns the variable of a path at which something can be found.
-    fn variable(&mut self, path: &'r Path) -> Option<PathNumber> {
+    fn variable(&mut self, path: &'r Path) -> Option<PlaceNumber> {
         let segments = match path {
             _ if is_name(path) => return Some(NAME),
             Path::Segments(segments) => segments,
@@ -128,7 +151,7 @@ impl<'r> Prover<'r> {
         variable
     }
 
-    fn variable_at(&mut self, segments: &[Segment]) -> Option<PathNumber> {
+    fn variable_at(&mut self, segments: &[Segment]) -> Option<PlaceNumber> {
         let way = match segments {
             [Segment::Key(root), first @ Segment::Key(_), rest @ ..]
                 if matches!(root.as_ref(), "fact" | "facts" | "trusted") =>
@@ -139,17 +162,19 @@ impl<'r> Prover<'r> {
             }
             _ => return None,
         };
-        let next = self.ways.len();
-        Some(*self.variables.entry(way).or_insert_with_key(|way| {
-            self.ways.push(way.clone());
-            next
-        }))
+        Some(self.places.number(&way))
     }
 
     /// Returns whether no node meets all claims; what takes more than so many steps is not proven.
     pub fn excludes(&mut self, claims: &[&Claim<'r>], steps: usize) -> bool {
-        let mut branch = SearchBranch { steps, ..SearchBranch::default() };
-        self.search(claims.to_vec(), Vec::new(), &mut branch) == BranchOutcome::Refuted
+        let mut branch = std::mem::take(&mut self.branch);
+        branch.steps = steps;
+        branch.demands.resize_with(self.places.len(), SmallVec::new);
+        branch.held.fit(&self.places);
+        let outcome = self.search(claims.to_vec(), Vec::new(), &mut branch);
+        branch.undo(0, &self.places);
+        self.branch = branch;
+        outcome == BranchOutcome::Refuted
     }
 
     /// Takes what must be so, then each of the alternatives, the fewest first.
@@ -192,7 +217,7 @@ impl<'r> Prover<'r> {
             }
             let mark = branch.trail.len();
             let outcome = self.search(vec![claim], alternatives.clone(), branch);
-            branch.undo(mark);
+            branch.undo(mark, &self.places);
             if outcome == BranchOutcome::Open {
                 return BranchOutcome::Open;
             }
@@ -203,51 +228,41 @@ impl<'r> Prover<'r> {
     /// Adds what is claimed of a value; refuted if no value is like that, or not beside the others.
     fn add(
         &mut self,
-        variable: PathNumber,
+        variable: PlaceNumber,
         demand: ValueDemand<'r>,
         branch: &mut SearchBranch<'r>,
     ) -> BranchOutcome {
-        let demands = branch.demands.entry(variable).or_default();
-        if demands.contains(&demand) {
+        if branch.of(variable).contains(&demand) {
             return BranchOutcome::Open;
         }
-        demands.push(demand);
-        let count = demands.len();
-        branch.trail.push(variable);
-        if !branch.step(count) {
+        let count = branch.put(variable, demand, &self.places);
+        if !branch.step(count + self.places.depth(variable) / NEAR) {
             return BranchOutcome::Open;
         }
         let is_name = variable == NAME;
         let demands = branch.of(variable);
-        let refuted = value::is_impossible(is_name, demands)
-            || (demand.1 && self.stands_apart(variable, branch))
-            || self.patterns_exclude(is_name, demands);
+        if value::is_impossible(is_name, demands)
+            || (demand.1 && !branch.leaves_room(variable, &self.places))
+        {
+            return BranchOutcome::Refuted;
+        }
+        let allowed = branch.steps as u64 * WALKED;
+        let (refuted, taken) = self.patterns_exclude(is_name, demands, allowed);
+        branch.step(usize::try_from(taken.div_ceil(WALKED)).unwrap_or(usize::MAX));
         if refuted { BranchOutcome::Refuted } else { BranchOutcome::Open }
     }
 
-    /// Returns whether what must be at a path leaves no place for what must be at another.
-    fn stands_apart(&self, variable: PathNumber, branch: &SearchBranch<'r>) -> bool {
-        let Some(way) = self.ways.get(variable) else { return false };
-        let mut others =
-            branch.demands.iter().filter(|(_, it)| it.iter().any(|(_, wanted)| *wanted));
-        others.any(|(other, demands)| {
-            let Some(other_way) = self.ways.get(*other) else { return false };
-            let own = branch.of(variable);
-            match way.iter().zip(other_way).find(|(a, b)| a != b) {
-                // A mapping has keys and a list has indexes.
-                Some(
-                    (Segment::Key(_), Segment::Index(_)) | (Segment::Index(_), Segment::Key(_)),
-                ) => true,
-                Some(_) => false,
-                None if way.len() < other_way.len() => leads_nowhere(own, other_way.get(way.len())),
-                None => leads_nowhere(demands, way.get(other_way.len())),
-            }
-        })
-    }
-
-    /// Returns whether the patterns that must be found in a text exclude each other.
-    fn patterns_exclude(&mut self, is_name: bool, demands: &[ValueDemand<'r>]) -> bool {
-        let Some(examples) = &mut self.examples else { return false };
+    /// Returns whether the patterns that must be found in a text exclude each other, and how many steps of a walk, of
+    /// those that are allowed, it took to say so.
+    fn patterns_exclude(
+        &mut self,
+        is_name: bool,
+        demands: &[ValueDemand<'r>],
+        allowed: u64,
+    ) -> (bool, u64) {
+        if self.examples.is_none() {
+            return (false, 0);
+        }
         let (mut found, mut absent, mut unequal) = (Vec::new(), Vec::new(), Vec::new());
         for demand in demands {
             match demand {
@@ -257,32 +272,94 @@ impl<'r> Prover<'r> {
                 _ => {}
             }
         }
-        let alone = found.len() + absent.len() + unequal.len() < 2;
-        if found.is_empty() || alone || !(is_name || plain::suffices(&found, &absent, &unequal)) {
-            return false;
+        let patterns = found.len() + absent.len();
+        let is_alone = patterns + unequal.len() < 2;
+        if found.is_empty()
+            || is_alone
+            || patterns > MOST_PATTERNS
+            || !(is_name || plain::suffices(&found, &absent, &unequal))
+        {
+            return (false, 0);
         }
         // A certname has at least one character.
         let passes = |(comparison, wanted): &ValueDemand<'_>| {
             holds(comparison, Actual::Text("")) != Ok(!*wanted)
         };
         if !is_name && demands.iter().all(passes) {
-            return false;
+            return (false, 0);
         }
+        self.walk(&found, &absent, &unequal, allowed)
+    }
+
+    /// Walks through automata, or remembers such a walk: what is found in so many steps does not depend on what was
+    /// asked before.
+    fn walk(
+        &mut self,
+        found: &[&'r Pattern],
+        absent: &[&'r Pattern],
+        not: &[&'r str],
+        allowed: u64,
+    ) -> (bool, u64) {
+        let Some(examples) = &self.examples else { return (false, 0) };
         let found_key = found.iter().map(|it| (it.as_str(), 0));
         let absent_key = absent.iter().map(|it| (it.as_str(), 1));
-        let unequal_key = unequal.iter().map(|it| (*it, 2));
+        let unequal_key = not.iter().map(|it| (*it, 2));
         let mut key: Vec<(&'r str, u8)> = found_key.chain(absent_key).chain(unequal_key).collect();
         key.sort_unstable();
-        *self
-            .known
-            .entry(key)
-            .or_insert_with(|| examples.find(&found, &absent, &unequal) == Example::Nothing)
+        let known = self.known.get(&key).copied();
+        let walk = match known.filter(|it| it.is_whole() || it.allowed >= allowed) {
+            Some(known) => known,
+            None => {
+                let (example, taken) =
+                    examples.find_anew(WantedText { found, absent, not }, allowed);
+                let walk = KnownWalk { finds_nothing: example == Example::Nothing, taken, allowed };
+                self.remembered += key.len();
+                if self.remembered > REMEMBERED {
+                    self.known.clear();
+                    self.remembered = key.len();
+                }
+                self.known.insert(key, walk);
+                walk
+            }
+        };
+        if walk.is_whole() && walk.taken < allowed {
+            (walk.finds_nothing, walk.taken)
+        } else {
+            (false, allowed)
+        }
+    }
+}
+
+impl KnownWalk {
+    /// Returns whether it ended by itself.
+    fn is_whole(self) -> bool {
+        self.taken < self.allowed
     }
 }
 
 impl<'r> SearchBranch<'r> {
-    fn of(&self, variable: PathNumber) -> &[ValueDemand<'r>] {
-        self.demands.get(&variable).map_or(&[], SmallVec::as_slice)
+    fn of(&self, variable: PlaceNumber) -> &[ValueDemand<'r>] {
+        self.demands.get(variable).map_or(&[], SmallVec::as_slice)
+    }
+
+    fn is_held(&self, variable: PlaceNumber) -> bool {
+        self.of(variable).iter().any(|(_, wanted)| *wanted)
+    }
+
+    /// Puts what is claimed of a value to what is claimed already; returns how much is claimed of it.
+    fn put(&mut self, variable: PlaceNumber, demand: ValueDemand<'r>, places: &PlaceTree) -> usize {
+        if demand.1 && !self.is_held(variable) {
+            self.held.hold(places, variable);
+        }
+        self.trail.push(variable);
+        let Some(demands) = self.demands.get_mut(variable) else { return 0 };
+        demands.push(demand);
+        demands.len()
+    }
+
+    /// Returns whether what must be at a path leaves room for what must be at the others.
+    fn leaves_room(&self, variable: PlaceNumber, places: &PlaceTree) -> bool {
+        self.held.leave_room(places, variable, |it| held(self.of(it)))
     }
 
     /// Takes some steps, if as many are left.
@@ -292,21 +369,27 @@ impl<'r> SearchBranch<'r> {
         left.is_some()
     }
 
-    fn undo(&mut self, mark: usize) {
-        for variable in self.trail.split_off(mark) {
-            if let Some(demands) = self.demands.get_mut(&variable) {
-                demands.pop();
+    fn undo(&mut self, mark: usize, places: &PlaceTree) {
+        while self.trail.len() > mark {
+            let Some(variable) = self.trail.pop() else { return };
+            let last = self.demands.get_mut(variable).and_then(SmallVec::pop);
+            if last.is_some_and(|it| it.1) && !self.is_held(variable) {
+                self.held.release(places, variable);
             }
         }
     }
 }
 
-/// Returns whether a value that is as wanted has nothing at the next segment.
-fn leads_nowhere(demands: &[ValueDemand<'_>], next: Option<&Segment>) -> bool {
-    demands.iter().any(|demand| match demand {
-        (Comparison::Contains(_), true) => matches!(next, Some(Segment::Key(_))),
-        (_, wanted) => *wanted && next.is_some(),
-    })
+/// Returns what must be at a place of whose value this is claimed.
+fn held(demands: &[ValueDemand<'_>]) -> Held {
+    let mut held = Held::Nothing;
+    for (comparison, _) in demands.iter().filter(|it| it.1) {
+        if !matches!(comparison, Comparison::Contains(_)) {
+            return Held::Single;
+        }
+        held = Held::List;
+    }
+    held
 }
 
 /// Returns whether a path leads to the certname.

@@ -9,7 +9,6 @@ mod choice;
 mod compile;
 mod formula;
 mod outline;
-mod place;
 mod sets;
 mod shape;
 mod solver;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use indoc::indoc;
 use serde_json::Value;
 
-use crate::program::{Done, run};
+use crate::program::{Done, clade, run, started_by};
 
 /// A repository of files, and a directory of facts beside it.
 struct Estate {
@@ -166,5 +166,75 @@ fn conflicts_of_known_nodes_come_before_possible_ones() {
         assert_eq!(all.iter().filter(is_real).count(), 2, "{policy}: {all:#?}");
         let possible = all.iter().filter(|it| it.contains("can match the same node")).count();
         assert_eq!(possible, 10, "{policy}: {all:#?}");
+    }
+}
+
+/// A rule of many comparisons that the search for conflicts could take for ever with, by the number of its group.
+type LargeRule = fn(usize) -> String;
+
+/// How many comparisons such a rule has.
+const COMPARISONS: usize = 400;
+
+fn joined(operator: &str, term: impl Fn(usize) -> String) -> String {
+    let terms: Vec<String> = (0..COMPARISONS).map(term).collect();
+    format!(r#"["{operator}", {}]"#, terms.join(", "))
+}
+
+#[test]
+fn rules_of_many_comparisons_are_searched_within_a_budget() {
+    let shapes: [(&str, LargeRule); 10] = [
+        ("other facts", |group| {
+            joined("and", |it| format!(r#"["=", ["fact", "f{group}x{it}"], "v"]"#))
+        }),
+        ("choices of facts", |group| {
+            joined("and", |it| {
+                let one = |fact: &str| format!(r#"["=", ["fact", "{fact}{group}x{it}"], "v"]"#);
+                format!(r#"["or", {}, {}]"#, one("f"), one("g"))
+            })
+        }),
+        ("keys and elements", |group| {
+            joined("or", |it| match it % 2 {
+                0 => format!(r#"["=", ["fact", "a", "k{group}x{it}"], "v"]"#),
+                _ => format!(r#"["=", ["fact", "a", {}], "v"]"#, group * COMPARISONS + it),
+            })
+        }),
+        ("numbers", |group| {
+            joined("and", |it| format!(r#"[">", ["fact", "n"], "{}"]"#, group * COMPARISONS + it))
+        }),
+        ("patterns", |group| {
+            joined("and", |it| format!(r#"["~", ["fact", "os"], "x{group}y{it}"]"#))
+        }),
+        ("patterns of names", |group| {
+            joined("and", |it| format!(r#"["~", "name", "x{group}y{it}"]"#))
+        }),
+        ("absent patterns", |group| {
+            joined("and", |it| format!(r#"["not", ["~", ["fact", "os"], "^x{group}y{it}"]]"#))
+        }),
+        ("choices of patterns", |group| {
+            joined("or", |it| format!(r#"["~", ["fact", "os"], "^x{group}y{it}"]"#))
+        }),
+        ("large automata", |group| {
+            let pattern = |it: usize| format!("[ab]*a[ab]{{{}}}{group}x{it}", 8 + it % 6);
+            joined("and", |it| format!(r#"["~", ["fact", "f{}"], "{}"]"#, it / 2, pattern(it)))
+        }),
+        ("lists", |group| joined("and", |it| format!(r#"["<:", ["fact", "l"], "e{group}x{it}"]"#))),
+    ];
+    for (name, rule) in shapes {
+        let groups: String = (0..20).fold(String::new(), |mut text, group| {
+            let rule = rule(group);
+            write!(text, "---\nname: G{group}\nrule: {rule}\nclasses: {{c: {{p: {group}}}}}\n")
+                .unwrap();
+            text
+        });
+        let estate = Estate::new(&[("groups/all.yaml", &groups)]);
+        let mut launcher = std::process::Command::new("sh");
+        launcher.args(["-c", r#"ulimit -v 2000000; exec "$0" "$@""#]);
+        let program = clade(&["validate", estate.directory.path().to_str().unwrap()]);
+        let began = std::time::Instant::now();
+        let done = started_by(launcher, &program).output().unwrap();
+        let taken = began.elapsed();
+        assert!(matches!(done.status.code(), Some(0 | 1)), "{name}: {done:?}");
+        assert!(taken.as_secs() < 60, "{name}: {taken:?}");
+        eprintln!("{name}: {taken:?}");
     }
 }

@@ -4,11 +4,14 @@ use hashbrown::HashMap;
 
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::Node;
+use crate::model::{Condition, Node};
 use crate::rule::{EvaluationError, Formula, Outline, Satisfiability, Solver, evaluate};
 
 /// How often a node is looked for that is not in groups which hide the conflict.
 const ROUNDS: usize = 64;
+
+/// How many groups with a rule, a group and the nearest above it, are outlined: what an outline leaves out may hold.
+const OUTLINED: usize = 64;
 
 /// Whether two groups can meet.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(super) struct Meetings<'e> {
     solver: Solver,
     /// The own rule of each group that has one, compiled.
     rules: Vec<Option<Formula>>,
+    /// How many comparisons the own rule of each group has, by which what it takes is counted.
+    sizes: Vec<u64>,
     /// What a group and its ancestors demand together.
     outlines: Vec<Option<Outline>>,
     /// The opposite of rules.
@@ -38,17 +43,20 @@ pub(super) struct Meetings<'e> {
     /// Whether every node of a group is in one below it, of the groups that were asked about.
     always_hidden: HashMap<GroupIndex, bool>,
     evaluated: u64,
+    budget: u64,
 }
 
 impl<'e> Meetings<'e> {
-    pub(super) fn new(estate: &'e Estate, mut solver: Solver) -> Self {
+    /// Decides about the groups of an estate in about so many steps; beyond them nothing is decided.
+    pub(super) fn new(estate: &'e Estate, solver: Solver, budget: u64) -> Self {
+        let mut solver = solver.within(budget);
         let hierarchy = &estate.hierarchy;
         let rule = |it: GroupIndex| hierarchy.group(it).rule.as_deref();
         let rules: Vec<Option<Formula>> =
             hierarchy.indexes().map(|it| Some(solver.compile(rule(it)?))).collect();
         let of_lineage = |it: GroupIndex| {
             let compiled = hierarchy.lineage(it).filter_map(|it| rules.get(it.number())?.as_ref());
-            compiled.collect::<Vec<&Formula>>()
+            compiled.take(OUTLINED).collect::<Vec<&Formula>>()
         };
         let with_rule = hierarchy.indexes().filter(|it| rule(*it).is_some());
         solver.prepare(with_rule.map(of_lineage));
@@ -73,8 +81,10 @@ impl<'e> Meetings<'e> {
             below,
             trumping: hierarchy.indexes().skip(1).filter(trumps).collect(),
             always_hidden: HashMap::new(),
+            sizes: hierarchy.indexes().map(|it| rule(it).map_or(0, Condition::size)).collect(),
             rules,
             evaluated: 0,
+            budget,
         }
     }
 
@@ -129,6 +139,8 @@ impl<'e> Meetings<'e> {
             });
             match hidden {
                 Err(_) => return Meeting::Undecided,
+                // What hides it was not looked for to the end.
+                Ok(()) if self.is_used_up() => return Meeting::Undecided,
                 Ok(()) if without.len() == before => return Meeting::On(node),
                 Ok(()) => {}
             }
@@ -163,6 +175,9 @@ impl<'e> Meetings<'e> {
     ) -> Result<(), EvaluationError> {
         for group in groups {
             for child in self.below(*group) {
+                if self.is_used_up() {
+                    break;
+                }
                 if self.matches_alone(child, node)? {
                     without.push(self.opposite(child));
                 }
@@ -174,6 +189,9 @@ impl<'e> Meetings<'e> {
     /// Asks for a node on which groups whose environments trump are no leaves.
     fn trump(&mut self, node: &Node, without: &mut Vec<Formula>) -> Result<(), EvaluationError> {
         for group in self.trumping.clone() {
+            if self.is_used_up() {
+                break;
+            }
             let mut is_leaf = true;
             for it in self.hierarchy.lineage(group) {
                 is_leaf = is_leaf && self.matches_alone(it, node)?;
@@ -204,11 +222,20 @@ impl<'e> Meetings<'e> {
 
     /// Returns whether a group's own rule holds; one without a rule rules out no node.
     fn matches_alone(&mut self, group: GroupIndex, node: &Node) -> Result<bool, EvaluationError> {
-        self.evaluated += 1;
+        self.evaluated += 1 + self.size(group);
         self.hierarchy.group(group).rule.as_deref().map_or(Ok(true), |rule| evaluate(rule, node))
     }
 
+    fn size(&self, group: GroupIndex) -> u64 {
+        self.sizes.get(group.number()).copied().unwrap_or_default()
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.steps() >= self.budget
+    }
+
     fn opposite(&mut self, group: GroupIndex) -> Formula {
+        self.evaluated += self.size(group);
         if let Some(known) = self.opposites.get(&group) {
             return known.clone();
         }

@@ -27,7 +27,7 @@ pub(super) fn search<'e>(
     let mut finder = Finder {
         hierarchy,
         evidence,
-        meetings: Meetings::new(estate, solver),
+        meetings: Meetings::new(estate, solver, limits.steps),
         limits,
         visited: 0,
         settled: [Settled::new(hierarchy.len()), Settled::new(hierarchy.len())],

@@ -12,8 +12,17 @@ use super::ends::{ALPHABET, Ends, LONGEST};
 use super::letters::{LetterClass, LetterClasses};
 use crate::java_regex::{Pattern, parse, translate};
 
-/// The most bytes of one automaton.
-const SIZE: usize = 1 << 20;
+/// The most bytes of one automaton. One of that size takes about two milliseconds to build.
+const SIZE: usize = 1 << 17;
+
+/// Why a pattern has no automaton.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoAutomaton {
+    /// Automata cannot say what it says.
+    Untranslated,
+    /// It would have too many states.
+    TooLarge,
+}
 
 /// An automaton that knows of each state what can still come. Its first state is number 0.
 #[derive(Debug)]
@@ -38,6 +47,11 @@ struct AutomatonState {
 impl Automaton {
     pub(super) fn states(&self) -> usize {
         self.states.len()
+    }
+
+    /// Returns how many states behind a state and class there are.
+    pub(super) fn cells(&self) -> usize {
+        self.next.len()
     }
 
     pub(super) fn class(&self, letter: u8) -> u64 {
@@ -105,11 +119,11 @@ impl Automaton {
 }
 
 /// Builds the automaton of all texts in which a pattern is found.
-pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
+pub(super) fn build(pattern: &Pattern) -> Result<Automaton, NoAutomaton> {
     let dense = dense(pattern)?;
     // A pattern tells few letters apart, so each state is asked about one of a class.
     let told_apart = LetterClasses::by(|letter, _| dense.byte_classes().get(letter));
-    let (rows, accepts) = walk(&dense, &told_apart)?;
+    let (rows, accepts) = walk(&dense, &told_apart).ok_or(NoAutomaton::TooLarge)?;
     // Those that only bytes beyond the alphabet tell apart lead to the same states.
     let width = told_apart.len().max(1);
     let column = |class: usize| rows.iter().skip(class).step_by(width).copied().collect();
@@ -133,7 +147,7 @@ pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
         .collect();
     let mut automaton = Automaton { letters, next, states, ends: Ends::default() };
     automaton.ends = Ends { beginning: automaton.beginning(), ending: automaton.ending() };
-    Some(automaton)
+    Ok(automaton)
 }
 
 /// Numbers the states that texts lead to, and returns for each the states behind the classes of letters, and
@@ -167,9 +181,9 @@ fn only<'c>(mut classes: impl Iterator<Item = &'c LetterClass>) -> Option<u8> {
     (only.is_alone && classes.next().is_none()).then_some(only.first)
 }
 
-fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
-    let parsed = parse::parse(pattern.as_str()).ok()?;
-    let (text, _) = translate::translate(&parsed.ast)?;
+fn dense(pattern: &Pattern) -> Result<DFA<Vec<u32>>, NoAutomaton> {
+    let parsed = parse::parse(pattern.as_str()).map_err(|_| NoAutomaton::Untranslated)?;
+    let (text, _) = translate::translate(&parsed.ast).ok_or(NoAutomaton::Untranslated)?;
     let whole = format!(r"\A(?s-u:.)*?(?:{text})(?s-u:.)*\z");
     dense::Builder::new()
         .configure(
@@ -186,7 +200,7 @@ fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
             regex_automata::nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(SIZE)),
         )
         .build(&whole)
-        .ok()
+        .map_err(|_| NoAutomaton::TooLarge)
 }
 
 /// From which states each state is come to.

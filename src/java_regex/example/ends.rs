@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_patterns_are_what_all_texts_begin_and_end_with() {
-        let examples = Examples::default();
+        let mut examples = Examples::default();
         let rows = [
             ("^web", "web", ""),
             ("^web$", "web", "web"),

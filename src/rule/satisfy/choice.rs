@@ -1,10 +1,12 @@
 //! A value that passes some tests and fails others.
 
+use std::cmp::Ordering;
+
 use serde_json::{Number, Value};
 
 use super::formula::Trial;
-use crate::java_regex::{Example, Examples, Pattern};
-use crate::model::{Comparison, Decimal, has_exponent, is_written_as};
+use crate::java_regex::{Example, Examples, Pattern, WantedText};
+use crate::model::{Comparison, Decimal, Order, has_exponent, is_written_as};
 use crate::rule::{Actual, holds};
 
 /// What can be chosen for a variable.
@@ -30,21 +32,49 @@ struct SortedTests<'t> {
     absent: Vec<&'t Pattern>,
     contained: Vec<&'t str>,
     numbers: bool,
-    operands: Vec<&'t str>,
+    bounds: NumberBounds<'t>,
+    /// Whether it must pass a comparison with a number that is none.
+    never_met: bool,
     any: bool,
 }
 
-/// Chooses a value; the certname is always a text, and never empty.
-pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Examples) -> Choice {
+/// The nearest numbers between which a number must be.
+#[derive(Default)]
+struct NumberBounds<'t> {
+    low: Option<(&'t Decimal, &'t str)>,
+    high: Option<(&'t Decimal, &'t str)>,
+}
+
+/// How many steps a text is looked for.
+const WALK: u64 = 8_000_000;
+
+/// How many tests the candidates for one value are put to together at most; beyond that it is not known whether one
+/// passes all.
+const TRIALS: usize = 4_000_000;
+
+/// Chooses a value, a text by patterns in at most so many steps; the certname is always a text, and never empty.
+pub(super) fn choose(
+    is_name: bool,
+    tests: &[(&Trial, bool)],
+    examples: &mut Examples,
+    steps: u64,
+) -> Choice {
     let mut sorted = sort(tests);
     if !sorted.any && !is_name {
         return Choice::Missing;
+    }
+    if sorted.never_met {
+        return Choice::Impossible;
     }
     let passes = |value: &CandidateValue<'_>| match value {
         CandidateValue::Text("") if is_name => Some(false),
         value => passes(value, tests),
     };
     let other = |text| scalar(text).filter(|_| !is_name).map(CandidateValue::Other);
+    let candidates = sorted.equal.as_ref().map_or(sorted.contained.len(), Vec::len);
+    if candidates.saturating_mul(tests.len()) > TRIALS {
+        return Choice::Unknown;
+    }
     if let Some(equal) = sorted.equal {
         let values = equal.iter().flat_map(|it| [Some(CandidateValue::Text(it)), other(it)]);
         return first_of(values.flatten(), passes);
@@ -57,21 +87,23 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
             first_of([CandidateValue::Other(Value::Array(elements))].into_iter(), passes)
         };
     }
-    let numbers = numbers(&sorted.operands);
     if sorted.numbers {
+        let numbers = sorted.bounds.candidates();
         let values = numbers.iter().flat_map(|it| [other(it), Some(CandidateValue::Text(it))]);
         let chosen = first_of(values.flatten(), passes);
         let textual = !sorted.found.is_empty();
         return match chosen {
-            // A pattern may want a number that is none of those at the borders.
-            Choice::Impossible if textual => Choice::Unknown,
+            // A pattern may want a number that is none of those at the borders, and some lie too close to each other
+            // for one between them to be told.
+            Choice::Impossible if textual || !sorted.bounds.are_met_by(&numbers) => Choice::Unknown,
             chosen => chosen,
         };
     }
     if is_name {
         sorted.unequal.push("");
     }
-    match examples.find(&sorted.found, &sorted.absent, &sorted.unequal) {
+    let wanted = WantedText { found: &sorted.found, absent: &sorted.absent, not: &sorted.unequal };
+    match examples.find(wanted, steps.min(WALK)) {
         // Only a comparison with numbers can still mind.
         Example::Text(found) if passes(&CandidateValue::Text(&found)) == Some(true) => {
             Choice::Value(found.into())
@@ -104,9 +136,12 @@ fn sort<'t>(tests: &[(&'t Trial, bool)]) -> SortedTests<'t> {
             (Comparison::Finds(pattern), false) => sorted.absent.push(pattern),
             (Comparison::Contains(text), true) => sorted.contained.push(text),
             (Comparison::Contains(_), false) => {}
-            (Comparison::Number(comparison), wanted) => {
+            (of_trial @ Comparison::Number(comparison), wanted) => {
                 sorted.numbers |= wanted;
-                sorted.operands.push(&comparison.operand);
+                sorted.never_met |= *wanted && of_trial.lacks_number();
+                if let Some((order, number)) = of_trial.number() {
+                    sorted.bounds.note(order, *wanted, number, &comparison.operand);
+                }
             }
         }
     }
@@ -204,30 +239,51 @@ fn scalar(text: &str) -> Option<Value> {
     }
 }
 
-/// Returns numbers of which one meets every comparison with the operands that any number meets:
-/// the operands, one between each two, and one beyond either end.
-fn numbers(operands: &[&str]) -> Vec<String> {
-    let mut known: Vec<(Decimal, &str)> =
-        operands.iter().filter_map(|it| Some((Decimal::parse(it)?, it.trim()))).collect();
-    known.sort_by(|a, b| a.0.cmp(&b.0));
-    known.dedup_by(|a, b| a.0 == b.0);
-    let texts: Vec<&str> = known.iter().map(|(_, text)| *text).collect();
-    let mut numbers: Vec<String> = texts.iter().map(|it| (*it).to_owned()).collect();
-    for pair in texts.windows(2) {
-        if let [low, high] = pair {
-            numbers.extend(between(low, high));
+impl<'t> NumberBounds<'t> {
+    /// Notes what a number must be compared with another one, or must not be.
+    fn note(&mut self, order: Order, wanted: bool, number: &'t Decimal, text: &'t str) {
+        let is_low = matches!(order, Order::Greater | Order::AtLeast) == wanted;
+        let (slot, nearer) = if is_low {
+            (&mut self.low, Ordering::Greater)
+        } else {
+            (&mut self.high, Ordering::Less)
+        };
+        if slot.is_none_or(|(known, _)| number.cmp(known) == nearer) {
+            *slot = Some((number, text.trim()));
         }
     }
-    if let (Some(least), Some(most)) = (texts.first(), texts.last()) {
-        numbers.extend(beyond(least, -1));
-        numbers.extend(beyond(most, 1));
+
+    /// Returns whether one of some numbers lies between them, or none can.
+    fn are_met_by(&self, numbers: &[String]) -> bool {
+        let is_within = |number: &Decimal| {
+            self.low.is_none_or(|(low, _)| number.cmp(low) == Ordering::Greater)
+                && self.high.is_none_or(|(high, _)| number.cmp(high) == Ordering::Less)
+        };
+        let have_room = match (self.low, self.high) {
+            (Some((low, _)), Some((high, _))) => low.cmp(high) == Ordering::Less,
+            (low, high) => low.is_some() || high.is_some(),
+        };
+        !have_room || numbers.iter().filter_map(|it| Decimal::parse(it)).any(|it| is_within(&it))
     }
-    numbers
+
+    /// Returns numbers of which one meets every comparison that any number meets: the bounds, one between them, and
+    /// one beyond a bound that has no other side. All other numbers that are compared with lie outside.
+    fn candidates(&self) -> Vec<String> {
+        let bounds = [self.low, self.high].map(|it| it.map(|(_, text)| text));
+        let further = match bounds {
+            [Some(low), Some(high)] => between(low, high),
+            [Some(low), None] => beyond(low, 1),
+            [None, Some(high)] => beyond(high, -1),
+            [None, None] => None,
+        };
+        bounds.into_iter().flatten().map(str::to_owned).chain(further).collect()
+    }
 }
 
 fn between(low: &str, high: &str) -> Option<String> {
     if let (Ok(low), Ok(high)) = (low.parse::<i128>(), high.parse::<i128>()) {
-        let middle = low + (high - low) / 2;
+        // Where they are too far apart to be subtracted, the halves are far apart, too.
+        let middle = high.checked_sub(low).map_or(low / 2 + high / 2, |apart| low + apart / 2);
         return Some(if middle == low { format!("{low}.5") } else { middle.to_string() });
     }
     let (low, high): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);

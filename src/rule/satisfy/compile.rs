@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::formula::{Formula, TestNumber, Trial, Variable};
-use super::place::{Relation, ValuePlace};
 use super::solver::Solver;
 use super::test_key::{BorrowedTestKey, TestKey};
 use crate::model::{Comparison, Condition, Order, Path, Segment, has_exponent};
@@ -126,26 +125,17 @@ impl Solver {
             },
             _ => return None,
         }
-        if self.places.is_empty() {
-            self.add_place(vec![key("name")]);
+        if self.ways.is_empty() {
+            self.variable_at(vec![key("name")]);
         }
-        match self.variables.get(&way) {
-            Some(known) => Some(*known),
-            None => Some(self.add_place(way)),
-        }
+        Some(self.variable_at(way))
     }
 
-    fn add_place(&mut self, way: Vec<Segment>) -> Variable {
-        let variable = self.places.len();
-        let mut related = Vec::new();
-        for (other, place) in self.places.iter_mut().enumerate() {
-            if let Some(relation) = Relation::of(&way, &place.way) {
-                related.push((other, relation));
-                place.related.push((variable, relation.inverse()));
-            }
+    fn variable_at(&mut self, way: Vec<Segment>) -> Variable {
+        let variable = self.places.number(&way);
+        if variable == self.ways.len() {
+            self.ways.push(way);
         }
-        self.variables.insert(way.clone(), variable);
-        self.places.push(ValuePlace { way, related });
         variable
     }
 

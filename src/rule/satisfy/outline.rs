@@ -10,6 +10,7 @@ use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::sets::{Demanded, Set};
 use super::shape::ValueShape;
 use super::solver::Solver;
+use crate::java_regex::Pattern;
 use crate::model::Comparison;
 
 /// The alternatives of a rule: what each demands, by variable.
@@ -45,11 +46,16 @@ impl Solver {
             Trial::Comparison(Comparison::Finds(pattern)) => Some(pattern),
             _ => None,
         };
-        self.examples.prepare(&tests.into_iter().filter_map(pattern).collect::<Vec<_>>());
+        let patterns: Vec<&Pattern> = tests.into_iter().filter_map(pattern).collect();
+        self.examples.prepare(&patterns, self.left());
     }
 
     /// Outlines formulas that hold together.
+    /// Where the budget is used up it says that anything may be demanded.
     pub fn outline(&mut self, formulas: &[&Formula]) -> Outline {
+        if self.left() == 0 {
+            return Outline(vec![Vec::new()]);
+        }
         let alternatives = alternatives(formulas).unwrap_or_default();
         Outline(alternatives.into_iter().filter_map(|it| self.sets(it)).collect())
     }
@@ -86,7 +92,7 @@ impl Solver {
             .iter()
             .filter_map(|(test, wanted)| Some((self.tests.get(*test)?, *wanted)))
             .collect();
-        ValueShape::of(&tests, &mut self.sets.texts, &self.examples)
+        ValueShape::of(&tests, &mut self.sets.texts, &mut self.examples)
     }
 
     /// Returns whether two outlined rules may hold together; if not, they never do.

@@ -50,7 +50,7 @@ impl ValueShape {
     pub(super) fn of(
         tests: &[(&Trial, bool)],
         texts: &mut TextNumbers,
-        examples: &Examples,
+        examples: &mut Examples,
     ) -> Self {
         let mut shape = Self::default();
         let mut of_patterns = Ends::default();

@@ -6,12 +6,12 @@ use hashbrown::HashMap;
 
 use super::choice::{Choice, choose};
 use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
-use super::place::{PathDepth, Relation, ValuePlace};
 use super::sets::Sets;
 use super::test_key::TestKey;
 use super::witness::{self, Placed};
 use crate::java_regex::{Automata, Examples};
 use crate::model::{Comparison, Condition, Node, Segment};
+use crate::rule::place_tree::{Held, HeldPlaces, PlaceTree};
 
 /// Whether rules can hold together.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +30,10 @@ const STEPS: usize = 20_000;
 /// Decides about rules, keeping what it learns from one question for the next.
 #[derive(Debug, Default)]
 pub struct Solver {
-    pub(super) places: Vec<ValuePlace>,
-    pub(super) variables: HashMap<Vec<Segment>, Variable>,
+    /// The places of variables, by their numbers.
+    pub(super) places: PlaceTree,
+    /// The paths of variables.
+    pub(super) ways: Vec<Vec<Segment>>,
     pub(super) tests: Vec<Trial>,
     pub(super) test_ids: HashMap<TestKey, TestNumber>,
     /// Of lists of which a text must be one.
@@ -40,17 +42,29 @@ pub struct Solver {
     pub(super) of_elements: HashMap<TestNumber, TestNumber>,
     pub(super) examples: Examples,
     pub(super) choices: HashMap<(bool, Vec<Demand>), Choice>,
+    /// How many demands the choices that are remembered have together.
+    remembered: usize,
+    asked: AskedVariables,
     pub(super) sets: Sets,
     pub(super) steps: u64,
+    /// How many steps may be taken; none if as many as it takes.
+    budget: Option<u64>,
 }
 
-/// How many choices are remembered.
-const REMEMBERED: usize = 100_000;
+/// How many demands the choices that are remembered have together at most.
+const REMEMBERED: usize = 1_000_000;
+
+/// How many times a text is put to a test in one step.
+const TRIALS: u64 = 16;
+
+/// How many demands on one variable are tried one after the other where it is not known whether all can be met.
+const TRIED: usize = 64;
 
 /// What has been asked so far of each variable.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct AskedVariables {
-    demands: HashMap<Variable, Vec<Demand>>,
+    demands: Vec<Vec<Demand>>,
+    held: HeldPlaces,
     trail: Vec<Variable>,
     steps: usize,
     /// Whether a branch was left because it could not be decided.
@@ -61,6 +75,16 @@ impl Solver {
     /// Creates a solver that uses the automata of others.
     pub fn sharing(automata: &Arc<Automata>) -> Self {
         Self { examples: Examples::sharing(automata), ..Self::default() }
+    }
+
+    /// Makes it take about so many steps at most: what is asked beyond them is not decided.
+    pub fn within(self, steps: u64) -> Self {
+        Self { budget: Some(steps), ..self }
+    }
+
+    /// Returns how many steps may still be taken.
+    pub(super) fn left(&self) -> u64 {
+        self.budget.map_or(u64::MAX, |it| it.saturating_sub(self.steps()))
     }
 
     /// Compiles a rule.
@@ -80,12 +104,18 @@ impl Solver {
 
     /// Decides whether formulas can hold together.
     pub fn solve(&mut self, formulas: &[&Formula]) -> Satisfiability {
-        let mut asked = AskedVariables::default();
+        let mut asked = std::mem::take(&mut self.asked);
+        (asked.steps, asked.unsure) = (0, false);
+        asked.demands.resize_with(self.places.len(), Vec::new);
+        asked.held.fit(&self.places);
         let found = self.search(formulas.to_vec(), Vec::new(), &mut asked);
+        asked.undo(0, &self.places);
         self.steps += asked.steps as u64;
+        let is_unsure = asked.unsure;
+        self.asked = asked;
         match found {
             Some(node) => Satisfiability::Together(Box::new(node)),
-            None if asked.unsure => Satisfiability::Undecided,
+            None if is_unsure => Satisfiability::Undecided,
             None => Satisfiability::Never,
         }
     }
@@ -97,6 +127,7 @@ impl Solver {
         mut alternatives: Vec<&'f [Formula]>,
         asked: &mut AskedVariables,
     ) -> Option<Node> {
+        let mark = asked.trail.len();
         while let Some(formula) = pending.pop() {
             asked.steps += 1;
             match formula {
@@ -111,11 +142,13 @@ impl Solver {
                 }
             }
         }
+        if !self.can_be_met_since(mark, asked) {
+            return None;
+        }
+        self.steps += alternatives.iter().map(|terms| terms.len() as u64).sum::<u64>();
         // One that holds anyhow asks for nothing.
         let holds = |it: &Formula| match it {
-            Formula::Demand(variable, test, wanted) => {
-                asked.demands.get(variable).is_some_and(|all| all.contains(&(*test, *wanted)))
-            }
+            Formula::Demand(variable, test, wanted) => asked.has(*variable, (*test, *wanted)),
             Formula::True => true,
             _ => false,
         };
@@ -124,93 +157,115 @@ impl Solver {
         let Some(at) = fewest.map(|(at, _)| at) else { return self.witness(asked) };
         let terms = alternatives.swap_remove(at);
         for term in terms {
-            if asked.steps > STEPS {
+            if asked.steps > STEPS || self.left() == 0 {
                 asked.unsure = true;
                 return None;
             }
             let mark = asked.trail.len();
+            self.steps += alternatives.len() as u64;
             let found = self.search(vec![term], alternatives.clone(), asked);
             if found.is_some() {
                 return found;
             }
-            asked.undo(mark);
+            asked.undo(mark, &self.places);
         }
         None
     }
 
-    /// Asks one thing more of a variable; returns whether a value may still meet it all.
+    /// Asks one thing more of a variable; returns whether a value that meets it has room beside those at other places.
     fn ask(&mut self, variable: Variable, demand: Demand, asked: &mut AskedVariables) -> bool {
-        if asked.has(variable, demand) {
+        if !self.note(variable, demand, asked) {
             return true;
         }
-        if !self.ask_alone(variable, demand, asked) {
+        if demand.1 {
+            let held = |it: Variable| self.held(asked.of(it));
+            return asked.held.leave_room(&self.places, variable, held);
+        }
+        if let Some(equals) = self.of_elements.get(&demand.0).copied() {
+            // What a list does not have, none of its elements is.
+            for element in self.places.elements(variable) {
+                self.note(element, (equals, false), asked);
+            }
+        }
+        true
+    }
+
+    /// Notes what is asked of a variable; returns whether it was not asked before.
+    fn note(&mut self, variable: Variable, demand: Demand, asked: &mut AskedVariables) -> bool {
+        self.steps += asked.of(variable).len() as u64;
+        if asked.has(variable, demand) {
             return false;
         }
-        if demand.1 {
-            return self.fits(variable, asked);
-        }
-        let Some(equals) = self.of_elements.get(&demand.0).copied() else { return true };
-        // What a list does not have, none of its elements is.
-        let related = self.places.get(variable).map(|it| it.related.clone());
-        related.into_iter().flatten().all(|(element, relation)| match relation {
-            Relation::HoldsInList(PathDepth::Element(_)) => {
-                let demand = (equals, false);
-                asked.has(element, demand) || self.ask_alone(element, demand, asked)
-            }
-            _ => true,
-        })
-    }
-
-    fn ask_alone(
-        &mut self,
-        variable: Variable,
-        demand: Demand,
-        asked: &mut AskedVariables,
-    ) -> bool {
         asked.steps += 1;
-        let demands = asked.demands.entry(variable).or_default();
-        demands.push(demand);
+        if demand.1 && !asked.is_there(variable) {
+            self.steps += self.places.depth(variable) as u64;
+            asked.held.hold(&self.places, variable);
+        }
+        if let Some(demands) = asked.demands.get_mut(variable) {
+            demands.push(demand);
+        }
         asked.trail.push(variable);
-        let demands = demands.clone();
-        match self.choice(variable, demands) {
-            Choice::Missing | Choice::Value(_) => true,
-            Choice::Impossible => false,
-            Choice::Unknown => {
-                asked.unsure = true;
-                false
+        true
+    }
+
+    /// Returns whether each variable of which something was asked since then has a value that meets all of it.
+    fn can_be_met_since(&mut self, mark: usize, asked: &mut AskedVariables) -> bool {
+        let mut variables = asked.trail.get(mark..).unwrap_or_default().to_vec();
+        variables.sort_unstable();
+        variables.dedup();
+        let mut is_unsure = false;
+        for variable in variables {
+            match self.choice(variable, asked.of(variable).to_vec()) {
+                Choice::Missing | Choice::Value(_) => {}
+                Choice::Impossible => return false,
+                Choice::Unknown if self.contradict(variable, asked.of(variable)) => return false,
+                Choice::Unknown => is_unsure = true,
             }
         }
+        asked.unsure |= is_unsure;
+        !is_unsure
     }
 
-    /// Returns whether a value at one place and those at others can stand in one node.
-    fn fits(&self, variable: Variable, asked: &AskedVariables) -> bool {
-        let Some(place) = self.places.get(variable) else { return true };
-        place.related.iter().all(|(other, relation)| match relation {
-            _ if !asked.is_there(*other) => true,
-            Relation::HoldsInList(_) => self.is_list(variable, asked),
-            Relation::InList(_) => self.is_list(*other, asked),
-            Relation::HoldsInObject | Relation::InObject | Relation::Apart => false,
-        })
+    /// Returns whether the first of some demands contradict each other, however many of them.
+    fn contradict(&mut self, variable: Variable, demands: &[Demand]) -> bool {
+        (1..demands.len().min(TRIED))
+            .filter_map(|it| demands.get(..it))
+            .map(|first| self.choice(variable, first.to_vec()))
+            .find(|it| matches!(it, Choice::Impossible | Choice::Unknown))
+            .is_some_and(|it| it == Choice::Impossible)
     }
 
-    /// Returns whether what must be at a place is a list.
-    fn is_list(&self, variable: Variable, asked: &AskedVariables) -> bool {
-        let contains = |test: &TestNumber| {
+    /// Returns what must be at a place of which this is asked.
+    fn held(&self, demands: &[Demand]) -> Held {
+        let wants_element = |test: &TestNumber| {
             matches!(self.tests.get(*test), Some(Trial::Comparison(Comparison::Contains(_))))
         };
-        asked.of(variable).iter().all(|(test, wanted)| !wanted || contains(test))
+        let mut held = Held::Nothing;
+        for (test, _) in demands.iter().filter(|it| it.1) {
+            if !wants_element(test) {
+                return Held::Single;
+            }
+            held = Held::List;
+        }
+        held
     }
 
     pub(super) fn choice(&mut self, variable: Variable, mut demands: Vec<Demand>) -> Choice {
+        self.steps += demands.len() as u64;
         demands.sort_unstable();
         let is_name = variable == Self::NAME;
         let key = (is_name, demands);
         if let Some(known) = self.choices.get(&key) {
             return known.clone();
         }
+        if self.left() == 0 {
+            return Choice::Unknown;
+        }
         let choice = self.choose(is_name, &key.1);
-        if self.choices.len() >= REMEMBERED {
+        self.remembered += key.1.len() + 1;
+        if self.remembered > REMEMBERED {
             self.choices.clear();
+            self.remembered = key.1.len() + 1;
         }
         self.choices.insert(key, choice.clone());
         choice
@@ -226,28 +281,34 @@ impl Solver {
             Trial::OneOf(texts) => texts.len() as u64,
         };
         self.steps += tests.iter().map(|(trial, _)| size(trial)).sum::<u64>();
-        choose(is_name, &tests, &mut self.examples)
+        // Each text that a value may equal is put to the tests, until one fails.
+        let equal = tests.iter().filter(|it| it.1).map(|(trial, _)| size(trial)).max();
+        self.steps += equal.unwrap_or(0) * tests.len() as u64 / TRIALS;
+        let left = self.left();
+        choose(is_name, &tests, &mut self.examples, left)
     }
 
     fn witness(&mut self, asked: &mut AskedVariables) -> Option<Node> {
+        let mut variables = asked.trail.clone();
+        variables.sort_unstable();
+        variables.dedup();
+        // How many elements of each list have a place of their own.
+        let mut before: HashMap<Variable, u64> = HashMap::new();
+        for (list, index) in variables.iter().flat_map(|it| self.places.lists_around(*it)) {
+            let before = before.entry(list).or_default();
+            *before = index.saturating_add(1).max(*before);
+        }
         let mut values = Vec::new();
-        for (variable, demands) in &asked.demands {
-            match self.choice(*variable, demands.clone()) {
-                Choice::Value(value) => values.push((*variable, value)),
+        for variable in variables {
+            match self.choice(variable, asked.of(variable).to_vec()) {
+                Choice::Value(value) => values.push((variable, value)),
                 Choice::Missing => {}
                 Choice::Impossible | Choice::Unknown => return None,
             }
         }
-        values.sort_unstable_by_key(|(variable, _)| *variable);
         let placed = values.into_iter().filter_map(|(variable, value)| {
-            let place = self.places.get(variable)?;
-            let behind = place.related.iter().filter_map(|(other, relation)| match relation {
-                Relation::HoldsInList(depth) if !asked.of(*other).is_empty() => {
-                    Some(depth.index().saturating_add(1))
-                }
-                _ => None,
-            });
-            Some(Placed { way: &place.way, value, before: behind.max().unwrap_or_default() })
+            let before = before.get(&variable).copied().unwrap_or_default();
+            Some(Placed { way: self.ways.get(variable)?, value, before })
         });
         let node = witness::node(placed.collect());
         // A list that would have to be too long.
@@ -259,7 +320,7 @@ impl Solver {
 impl AskedVariables {
     /// Returns what is asked of a variable.
     fn of(&self, variable: Variable) -> &[Demand] {
-        self.demands.get(&variable).map_or(&[], Vec::as_slice)
+        self.demands.get(variable).map_or(&[], Vec::as_slice)
     }
 
     fn has(&self, variable: Variable, demand: Demand) -> bool {
@@ -271,10 +332,12 @@ impl AskedVariables {
         self.of(variable).iter().any(|(_, wanted)| *wanted)
     }
 
-    fn undo(&mut self, mark: usize) {
-        for variable in self.trail.split_off(mark) {
-            if let Some(demands) = self.demands.get_mut(&variable) {
-                demands.pop();
+    fn undo(&mut self, mark: usize, places: &PlaceTree) {
+        while self.trail.len() > mark {
+            let Some(variable) = self.trail.pop() else { return };
+            let last = self.demands.get_mut(variable).and_then(Vec::pop);
+            if last.is_some_and(|it| it.1) && !self.is_there(variable) {
+                self.held.release(places, variable);
             }
         }
     }

@@ -139,10 +139,11 @@ impl<'h> TreeWalk<'h, '_> {
     /// Returns the pinned nodes that an ancestor never matches, by the nearest such ancestor.
     fn unmatched<'n>(&self, pinned: &[&'n Arc<str>]) -> BTreeMap<GroupIndex, Vec<&'n Arc<str>>> {
         let mut unmatched: BTreeMap<GroupIndex, Vec<&Arc<str>>> = BTreeMap::new();
-        let mut steps = self.steps * 8;
+        let mut steps = self.steps as u64 * 8;
         for name in pinned {
             for ancestor in self.above.iter().rev().take(ANCESTORS) {
-                let Some(left) = steps.checked_sub(1 + ancestor.rule.map_or(0, size)) else {
+                let Some(left) = steps.checked_sub(1 + ancestor.rule.map_or(0, Condition::size))
+                else {
                     return unmatched;
                 };
                 steps = left;
@@ -249,15 +250,6 @@ impl<'h> TreeWalk<'h, '_> {
             }
         }
         kept.into_iter().filter_map(|it| terms.get(it).copied()).collect()
-    }
-}
-
-/// Returns how many comparisons a condition has.
-fn size(condition: &Condition) -> usize {
-    match condition {
-        Condition::And(terms) | Condition::Or(terms) => terms.iter().map(size).sum(),
-        Condition::Not(inner) => size(inner),
-        Condition::Test(_) => 1,
     }
 }
 
