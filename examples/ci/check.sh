@@ -17,6 +17,7 @@ dir=${CLADE_DIR:-.}
 nodes=${CLADE_NODES:---facts facts}
 
 status=0
+compared=0
 worse() { [ "$1" -le "$status" ] || status=$1; }
 
 case $forge in
@@ -46,5 +47,30 @@ clade test "$dir" --format junit >clade-tests.xml || worse $?
 
 # Several words: the source of nodes.
 # shellcheck disable=SC2086
-clade diff "$base" --repo "$dir" $nodes --format markdown >clade-diff.md || worse $?
+clade diff "$base" --repo "$dir" $nodes --format markdown >clade-diff.md || compared=$?
+if [ "$compared" -eq 0 ] || [ -s clade-diff.md ]; then
+    worse "$compared"
+    exit "$status"
+fi
+
+# The base of a change that mends a broken branch, or that brings the first groups, classifies no node.
+found=0
+clade validate "$dir" --rev "$base" >&2 || found=$?
+if [ "$found" -eq 1 ]; then
+    {
+        echo '<!-- clade-diff -->'
+        echo '### Classification: the base is not valid'
+        echo
+        echo "What differs cannot be shown: \`$base\` is not valid, so it classifies no node. The log of the"
+        echo 'pipeline has its findings. After the merge every node gets what this change says.'
+    } >clade-diff.md
+else
+    worse "$compared"
+    {
+        echo '<!-- clade-diff -->'
+        echo '### Classification: not compared'
+        echo
+        echo 'The comparison could not run; the log of the pipeline says why.'
+    } >clade-diff.md
+fi
 exit "$status"

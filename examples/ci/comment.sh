@@ -3,7 +3,8 @@
 #
 # usage: comment.sh github|gitlab REPORT
 #
-# The first line of REPORT is the marker that identifies the comment. Needs curl and jq.
+# The first line of REPORT is the marker that identifies the comment, `<!-- clade-diff -->` or another that
+# starts with `<!-- clade-`; a report without one is refused. Needs curl and jq.
 #
 # github (also Gitea and Forgejo): GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST, GITHUB_TOKEN
 # gitlab: CI_API_V4_URL, CI_PROJECT_ID, CI_MERGE_REQUEST_IID, CLADE_GITLAB_TOKEN (scope `api`)
@@ -32,9 +33,18 @@ gitlab)
     ;;
 esac
 
+# Every comment starts with an empty marker, and comments of other jobs with markers of theirs.
+marker=$(head -n 1 "$report")
+case $marker in
+'<!-- clade-'*' -->') ;;
+*)
+    echo "comment.sh: \`$report\` has no marker: expected a first line such as <!-- clade-diff -->" >&2
+    exit 2
+    ;;
+esac
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-marker=$(head -n 1 "$report")
 jq -n --rawfile body "$report" '{body: $body}' >"$work/body"
 # The token goes through a file: every user of the machine can read the arguments of a process.
 printf 'header = "%s"\n' "$header" >"$work/curl"

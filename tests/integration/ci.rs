@@ -246,6 +246,60 @@ fn a_change_is_checked_and_reported() {
     assert_eq!(check(&site, "cvs", &base).status, 2);
 }
 
+/// The base of such a change has no valid groups, so it classifies no node: the change is good all the same.
+#[test]
+fn a_change_that_mends_a_branch_or_brings_the_first_groups_passes() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let facts = ("facts/web1.json", "{}");
+    let without_groups = site.commit(&[("README.md", "Ours.\n"), facts]);
+    let broken = site.commit(&[("groups/web.yaml", BAD)]);
+    let report = || std::fs::read_to_string(site.work().join("clade-diff.md")).unwrap();
+    let not_valid = |base: &str| {
+        format!(
+            "<!-- clade-diff -->\n### Classification: the base is not valid\n\n\
+             What differs cannot be shown: `{base}` is not valid, so it classifies no node. The log of the\n\
+             pipeline has its findings. After the merge every node gets what this change says.\n"
+        )
+    };
+    site.commit(&[("groups/web.yaml", GOOD), ("tests/t.yaml", TEST)]);
+    for (base, finding) in
+        [(&without_groups, "error[no-groups]"), (&broken, "error[missing-parent]")]
+    {
+        for forge in ["github", "gitlab", "plain"] {
+            let done = check(&site, forge, base);
+            assert_eq!(done.status, 0, "{}{}", done.stdout, done.stderr);
+            assert!(done.stderr.contains(finding), "{}", done.stderr);
+            assert_eq!(report(), not_valid(base));
+        }
+    }
+    // A test that fails still counts.
+    site.commit(&[("tests/t.yaml", "- {name: t, node: mail1, expect: {groups: [Web]}}\n")]);
+    assert_eq!((check(&site, "plain", &broken).status, report()), (1, not_valid(&broken)));
+}
+
+/// What keeps the comparison from running is never taken for a base that is not valid.
+#[test]
+fn a_comparison_that_cannot_run_is_said_in_the_report() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let base = site.commit(&[("groups/web.yaml", GOOD), ("facts/web1.json", "{}")]);
+    let report = || std::fs::read_to_string(site.work().join("clade-diff.md")).unwrap();
+    let not_compared = "<!-- clade-diff -->\n### Classification: not compared\n\n\
+                        The comparison could not run; the log of the pipeline says why.\n";
+    assert_eq!((check(&site, "plain", "nope").status, &*report()), (2, not_compared));
+    site.write("facts/half.json", "{");
+    let unreadable = check(&site, "plain", &base);
+    assert_eq!(unreadable.status, 2, "{}", unreadable.stderr);
+    assert!(report().contains("1 facts file could not be read"), "{}", report());
+    std::fs::remove_dir_all(site.work().join("facts")).unwrap();
+    assert_eq!((check(&site, "plain", &base).status, &*report()), (2, not_compared));
+}
+
 /// A forge that keeps comments: those of others cannot be changed.
 #[derive(Clone, Default)]
 struct Forge(Arc<Mutex<Vec<(bool, String)>>>);
@@ -362,6 +416,95 @@ fn a_report_is_one_comment_that_is_updated() {
             updated.stderr
         );
         assert_eq!(forge.own(), [second]);
+    }
+}
+
+/// The first line of a report selects the comment that is overwritten: an empty one selects every comment.
+#[test]
+fn a_report_without_a_marker_overwrites_nothing() {
+    if !has_jq() || !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let forge = Forge::default();
+    *forge.0.lock().unwrap() = vec![(true, "coverage: 97%".to_owned())];
+    let answering = forge.clone();
+    let server = Server::http(move |request| answering.answer(request, "Bearer secret"));
+    for report in ["", "\n<!-- clade-diff -->\n", "coverage", "<!-- other -->\n", "<!-- clade-"] {
+        site.write("clade-diff.md", report);
+        let mut command = site.command("sh", &site.work());
+        command.arg(script("comment.sh")).args(["github", "clade-diff.md"]);
+        command.env("GITHUB_API_URL", format!("http://127.0.0.1:{}", server.port));
+        command.env("no_proxy", "*").env("GITHUB_REPOSITORY", "ada/groups");
+        command.env("PULL_REQUEST", "7").env("GITHUB_TOKEN", "secret");
+        let done = Done::from(command.output().unwrap());
+        assert_eq!(
+            (done.status, &*done.stderr),
+            (
+                2,
+                "comment.sh: `clade-diff.md` has no marker: expected a first line such as <!-- clade-diff -->\n"
+            ),
+            "{report}"
+        );
+        assert_eq!(forge.own(), ["coverage: 97%"]);
+    }
+}
+
+/// The files of `directory` in the example repositories, relative to it.
+fn files_below(directory: &Path, root: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() {
+            files_below(&entry.path(), root, found);
+        } else {
+            let path = entry.path();
+            found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+}
+
+/// Whatever the checks read starts them: the directories of the default layout, and every file of the examples.
+#[test]
+fn a_change_of_any_file_that_is_read_starts_the_checks() {
+    let schema = std::fs::read_to_string(root().join("schemas/clade.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let directories = schema["properties"].as_object().unwrap().values();
+    let directories = directories.filter_map(|it| it["default"].as_str());
+    let mut files: Vec<String> = directories.map(|it| format!("{it}/x.yaml")).collect();
+    assert!(files.contains(&"environments/x.yaml".to_owned()), "{files:?}");
+    files.extend(["clade.yaml", "clade.yml", "facts/web1.yaml", "schemas/x.json"].map(str::to_owned));
+    for example in ["examples/fleet", "examples/first"] {
+        let directory = root().join(example);
+        files_below(&directory, &directory, &mut files);
+    }
+    let text = std::fs::read_to_string(script("github/clade.yml")).unwrap();
+    let workflow: Value = serde_yaml::from_str(&text).unwrap();
+    let paths: Vec<&str> = workflow["on"]["pull_request"]["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    let starts = |file: &str| {
+        paths.iter().any(|it| match it.strip_suffix("**") {
+            Some(directory) => file.starts_with(directory),
+            None => *it == file,
+        })
+    };
+    for file in files.iter().map(String::as_str).chain(["ci/check.sh", ".github/workflows/clade.yml"])
+    {
+        assert!(starts(file), "{file} starts no check: {paths:?}");
+    }
+    let manifest = std::fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
+    let hooks: Value = serde_yaml::from_str(&manifest).unwrap();
+    for (hook, ignored) in
+        [("clade-validate", &["facts/"][..]), ("clade-test", &[]), ("clade-fmt", &["facts/", "schemas/"])]
+    {
+        let entry = hooks.as_array().unwrap().iter().find(|it| it["id"] == hook).unwrap();
+        let pattern = regex::Regex::new(entry["files"].as_str().unwrap()).unwrap();
+        for file in &files {
+            let expected = !ignored.iter().any(|it| file.starts_with(it));
+            assert_eq!(pattern.is_match(file), expected, "{hook}: {file}");
+        }
     }
 }
 
