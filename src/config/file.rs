@@ -108,7 +108,8 @@ fn values(node: &Node, setting: &KnownSetting) -> Result<Vec<String>, SettingsEr
     let text = |node: &Node| match node.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => {
-            let message = format!("`{name}`: expected a string, found {}", node.type_name());
+            let (found, help) = (node.type_name(), quoting_help(node));
+            let message = format!("`{name}`: expected a string, found {found}{help}");
             Err(SettingsError::at(node.span, message))
         }
     };
@@ -133,6 +134,18 @@ fn values(node: &Node, setting: &KnownSetting) -> Result<Vec<String>, SettingsEr
             })
             .collect(),
         _ => Ok(vec![text(node)?]),
+    }
+}
+
+/// Says how to write a value that was meant as a string.
+fn quoting_help(node: &Node) -> &'static str {
+    match node.content {
+        // Helm reads YAML 1.1 and writes `writes: off` as `writes: false`.
+        Content::Scalar(Value::Bool(_)) => {
+            "; put it in quotes: programs that read YAML 1.1, such as Helm, take `off` for `false`, and `on` for `true`"
+        }
+        Content::Scalar(Value::Number(_)) => "; put it in quotes",
+        _ => "",
     }
 }
 
@@ -191,7 +204,15 @@ mod tests {
                 "line 1, column 25: expected a number for `groups`, found a string",
             ),
             ("listn: x\n", "line 1, column 1: unknown setting `listn`; did you mean `listen`?"),
-            ("repo: 5\n", "line 1, column 7: `repo`: expected a string, found a number"),
+            (
+                "repo: 5\n",
+                "line 1, column 7: `repo`: expected a string, found a number; put it in quotes",
+            ),
+            (
+                "repo: false\n",
+                "line 1, column 7: `repo`: expected a string, found a boolean; put it in quotes: programs that \
+                 read YAML 1.1, such as Helm, take `off` for `false`, and `on` for `true`",
+            ),
             ("repo: [a]\n", "line 1, column 7: `repo`: expected a string, found a list"),
             (
                 "allow-anonymous: maybe\n",

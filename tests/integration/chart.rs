@@ -143,6 +143,7 @@ How one replica stands, and why a commit does not answer:
 "#);
     let with_tokens = of("ssh-deploy-key").unwrap();
     assert!(with_tokens.contains("curl -H \"X-Authentication: $TOKEN\" http://127.0.0.1:4433/v1/"));
+    assert!(with_tokens.contains("over http only with `--insecure-http`"), "{with_tokens}");
     assert!(
         with_tokens.contains("follows ssh://git.example.com/puppet/groups.git"),
         "{with_tokens}"

@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{render, scenarios};
-use crate::program::{Daemon, GitRepository, clade, run};
+use crate::program::{Daemon, GitRepository, clade, root, run};
 
 /// What a release finds in its namespace, by key.
 struct Secrets(Vec<(&'static str, String)>);
@@ -219,6 +219,23 @@ fn classifies_a_node(scenario: &str, documents: &[Value], secrets: &Secrets, add
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{scenario}: {said}");
     assert!(said.contains("\"role::base\": {}"), "{scenario}: {said}");
+}
+
+/// Loopback, where the test above asks, is a network that a token may cross; that of a cluster is none. So each test pod
+/// asks the name of its service here, and gets as far as looking that up.
+#[test]
+fn the_test_pod_of_every_scenario_may_send_its_credentials() {
+    let secrets = Secrets::new();
+    for (name, _) in scenarios() {
+        let golden = root().join(format!("tests/fixtures/chart/{name}.yaml"));
+        let documents = documents(&std::fs::read_to_string(golden).unwrap());
+        let pod = Pod::mount(&["Pod"], &documents, &secrets);
+        let done = clade(&pod.arguments()).env("HOME", pod.directory.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        let (_, host) =
+            said.split_once("cannot reach `http").unwrap_or_else(|| panic!("{name}: {said}"));
+        assert!(host.contains(".puppet.svc:4433`: "), "{name}: {said}");
+    }
 }
 
 #[test]
