@@ -15,7 +15,7 @@ use super::visit::Visit;
 use crate::http::types::{Commit, CommitNodes, CommitState, CountedNodes, Finding};
 use crate::model::CommitId;
 
-/// How many commits the list has.
+/// How many commits a page of the list has.
 const PAGE: usize = 100;
 
 /// How many findings a page shows.
@@ -29,6 +29,9 @@ const FILES: usize = 20;
 struct CommitsPage {
     layout: PageFrame,
     commits: Vec<ListedCommit>,
+    /// The address of the part before, if this is not the first.
+    newer: Option<String>,
+    older: Option<String>,
 }
 
 /// A commit of the list.
@@ -49,12 +52,19 @@ pub(super) async fn list(visit: Visit) -> Response {
 }
 
 async fn list_page(visit: &Visit) -> Result<CommitsPage, PageError> {
-    let commits: Vec<Commit> = visit.get(&format!("/controller/commits?limit={PAGE}")).await?;
+    let offset = visit.offset();
+    // One more says whether there are older ones.
+    let route = format!("/controller/commits?limit={}&offset={offset}", PAGE + 1);
+    let commits: Vec<Commit> = visit.get(&route).await?;
     let counts: CountedNodes = visit.get("/controller/node-counts").await?;
-    let commits = commits.into_iter();
+    let at = |offset: usize| visit.links().to(&format!("/commits?offset={offset}"));
+    let older = (commits.len() > PAGE).then(|| at(offset + PAGE));
+    let newer = (offset > 0).then(|| at(offset.saturating_sub(PAGE)));
+    let commits = commits.into_iter().take(PAGE);
     let commits =
         commits.map(|it| ListedCommit { moved: nodes(&counts.moved, it.commit), commit: it });
-    Ok(CommitsPage { layout: visit.layout(Section::Commits), commits: commits.collect() })
+    let commits = commits.collect();
+    Ok(CommitsPage { layout: visit.layout(Section::Commits), commits, newer, older })
 }
 
 /// Returns how many nodes a commit has in a list.

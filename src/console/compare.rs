@@ -9,12 +9,22 @@ use serde_json::Value;
 
 use super::context::{PageError, redirect};
 use super::layout::{PageFrame, Section, escaped};
-use super::markup as m;
+use super::markup::{self as m, Markup};
 use super::visit::Visit;
 use crate::http::types::DiffSide;
+use crate::model::CommitId;
+
+/// How many groups, and how many files of nodes, are listed that differ.
+const CAUSES: usize = 200;
+
+/// How many changes of nodes are shown.
+const CHANGES: usize = 100;
 
 /// How many nodes of a change are listed.
 const NODES: usize = 500;
+
+/// How many nodes are listed that were not compared.
+const UNREADABLE: usize = 50;
 
 #[derive(Debug, Template)]
 #[template(path = "compare.html")]
@@ -164,6 +174,55 @@ pub(super) async fn open(visit: Visit) -> Response {
 }
 
 impl ComparePage {
+    /// Returns the commit that has what a change is about: the base has what the change removes.
+    fn commit_of(&self, cause: &CauseShown) -> Option<&CommitId> {
+        let Self { comparison: ComparedCommits { base, head, .. }, .. } = self;
+        if cause.change == "removed" { base.commit.as_ref() } else { head.commit.as_ref() }
+    }
+
+    /// Returns the address of the group that a change is about, if it is about one.
+    fn group_address(&self, cause: &CauseShown) -> Option<String> {
+        Some(self.layout.group_at(cause.id.as_ref()?, self.commit_of(cause)?))
+    }
+
+    /// Returns the address of a node whose file differs: one that was compared, and so has a page.
+    fn node_address(&self, node: &str) -> Option<String> {
+        let is_moved = |it: &Moved| it.nodes.iter().any(|name| name == node);
+        let has_page = self.comparison.changes.iter().any(is_moved);
+        has_page.then(|| self.layout.links.node(node))
+    }
+
+    /// Draws the place of a change.
+    fn cause_place(&self, cause: &CauseShown, file: &str) -> Markup {
+        self.layout.place_at(self.commit_of(cause), file, cause.line, None)
+    }
+
+    /// Returns how many groups and files of nodes differ that are not listed.
+    fn more_causes(&self) -> usize {
+        let rest = |causes: &[CauseShown]| causes.len().saturating_sub(CAUSES);
+        rest(&self.comparison.groups) + rest(&self.comparison.node_files)
+    }
+
+    /// Returns how many changes are not shown.
+    fn more_changes(&self) -> usize {
+        self.comparison.changes.len().saturating_sub(CHANGES)
+    }
+
+    /// Returns how many nodes were not compared, beside those that are listed.
+    fn more_unreadable(&self) -> usize {
+        self.comparison.unreadable.len().saturating_sub(UNREADABLE)
+    }
+
+    /// Returns the address of the whole comparison.
+    fn json_address(&self) -> String {
+        let ComparedCommits { base, head, .. } = &self.comparison;
+        let name = |side: &DiffSide| match &side.commit {
+            Some(commit) => commit.to_string(),
+            None => escaped(&side.revision),
+        };
+        self.layout.links.plain(&format!("/controller/diff/{}/{}", name(base), name(head)))
+    }
+
     /// Returns how many of a hundred nodes change; one at least, if any does.
     fn percent(&self) -> u64 {
         let Summary { nodes, changed, .. } = self.comparison.summary;
@@ -173,6 +232,11 @@ impl ComparePage {
 }
 
 impl Moved {
+    /// Returns how many of the nodes are not listed.
+    fn more_nodes(&self) -> usize {
+        self.count.saturating_sub(self.nodes.len().min(NODES))
+    }
+
     fn lines(&self) -> Vec<Line> {
         let plain = |sign, what| Line { sign, what, old: None, new: None };
         let mut lines = Vec::new();

@@ -17,7 +17,7 @@ use crate::store::FleetVersion;
 pub(super) const LISTED: usize = 50;
 
 /// The pins to nodes that the store does not know.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct GonePins {
     /// The first in the order of groups.
     pub(super) first: Vec<GonePin>,

@@ -25,6 +25,9 @@ const PAGE: usize = 50;
 /// How many changes of the file the page lists.
 const CHANGES: usize = 10;
 
+/// How many values the page lists.
+const VALUES: usize = 2000;
+
 /// How many children the page lists.
 const CHILDREN: usize = 100;
 
@@ -184,6 +187,12 @@ impl GroupView {
 
     fn json_address(&self) -> Option<String> {
         self.layout.links.to_classifier(&format!("/v1/groups/{}", self.group.id))
+    }
+
+    /// Returns where all values are, with those that the group inherits.
+    fn values_address(&self) -> Option<String> {
+        let path = format!("/v1/groups/{}?inherited=true", self.group.id);
+        self.layout.links.to_classifier(&path)
     }
 
     fn query_address(&self) -> Option<String> {

@@ -98,7 +98,7 @@ async fn page(visit: &Visit) -> Result<GroupsPage, PageError> {
         let children: Vec<GroupIndex> = hierarchy.children(top).collect();
         let shown = children.len().saturating_sub(offset).min(CHILDREN);
         let under = hierarchy.group(top).id;
-        let address = page.layout.links.to(&format!("/groups?under={under}"));
+        let address = page.layout.links.groups_under(&under);
         page.pager = Pager::new(children.len() as u64, (offset, shown, CHILDREN), &address);
         let drawing = Drawing { hierarchy, members: &members, layout: &page.layout };
         page.tree = drawing.tree(top, offset);
@@ -207,8 +207,7 @@ impl Drawing<'_> {
     /// Draws a link to the part of the tree below a group.
     fn more(&self, markup: &mut String, index: GroupIndex, words: &str) {
         let id = self.hierarchy.group(index).id;
-        let address = self.layout.links.to(&format!("/groups?under={id}"));
-        let address = address.replace('&', "&amp;");
+        let address = self.layout.links.groups_under(&id).replace('&', "&amp;");
         let _ = write!(markup, "<a class=\"muted\" href=\"{address}\">{words}</a>");
     }
 

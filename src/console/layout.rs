@@ -147,6 +147,11 @@ impl Links {
         self.to(&format!("/groups/{}", escaped(&id.to_string())))
     }
 
+    /// Returns the address of the part of the tree that is below a group.
+    pub(super) fn groups_under<T: std::fmt::Display>(&self, id: &T) -> String {
+        self.to(&format!("/groups?under={}", escaped(&id.to_string())))
+    }
+
     pub(super) fn commit(&self, id: &CommitId) -> String {
         self.plain(&format!("/commits/{id}"))
     }
@@ -167,6 +172,16 @@ impl PageFrame {
         self.section.path() == Some(path)
     }
 
+    /// Returns the address of a group at a commit that has it, whichever commit the page is about.
+    pub(super) fn group_at<T: std::fmt::Display>(&self, id: &T, commit: &CommitId) -> String {
+        let live = Links { point: String::new(), ..self.links.clone() };
+        let links = match self.is_live(commit) {
+            true => live,
+            false => Links { point: format!("commit={commit}"), ..live },
+        };
+        links.group(id)
+    }
+
     /// Draws a place in a file, with a link to it on the forge where that is known.
     pub(super) fn place(
         &self,
@@ -174,8 +189,19 @@ impl PageFrame {
         line: impl Borrow<Option<u32>>,
         column: impl Borrow<Option<u32>>,
     ) -> Markup {
+        self.place_at(self.commit.as_ref(), file, line, column)
+    }
+
+    /// Draws a place in a file of a commit.
+    pub(super) fn place_at(
+        &self,
+        commit: Option<&CommitId>,
+        file: &str,
+        line: impl Borrow<Option<u32>>,
+        column: impl Borrow<Option<u32>>,
+    ) -> Markup {
         let place = m::place(file, line.borrow(), column);
-        let forge = self.links.forge.as_ref().zip(self.commit.as_ref());
+        let forge = self.links.forge.as_ref().zip(commit);
         let page = forge.and_then(|(forge, commit)| {
             forge.file(commit, &path_below(&self.links.directory, file), *line.borrow())
         });
@@ -213,6 +239,7 @@ mod tests {
         assert_eq!(links.to("/nodes"), "/clade/nodes?commit=abc");
         assert_eq!(links.to("/nodes?q=x"), "/clade/nodes?q=x&commit=abc");
         assert_eq!(links.node("a/b?<c>"), "/clade/nodes/a%2Fb%3F%3Cc%3E?commit=abc");
+        assert_eq!(links.groups_under(&"x"), "/clade/groups?under=x&commit=abc");
         assert_eq!(Links::default().node(".."), "/nodes/%2E%2E");
     }
 }

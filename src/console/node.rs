@@ -15,12 +15,16 @@ use super::state as s;
 use super::visit::Visit;
 use crate::answer::NodeState;
 use crate::http::types::{
-    BlamedValue, Difference, Explanation, LocatedValue, Membership, StoredChange, StoredNode,
+    AnswerChange, BlamedValue, Difference, Explanation, LocatedValue, Membership, StoredChange,
+    StoredNode,
 };
-use crate::model::GroupId;
+use crate::model::{CommitId, GroupId};
 
 /// How many changes the page shows.
 const CHANGES: usize = 10;
+
+/// How many values of a change the page shows.
+const VALUES: usize = 500;
 
 /// Facts that are longer than this are on their own page.
 const INLINE: usize = 48 << 10;
@@ -43,6 +47,8 @@ struct NodeView {
     trusted: String,
     why: Option<Why>,
     asked: String,
+    /// Whether the commit explains what the node gets, which takes facts.
+    is_explained: bool,
 }
 
 /// A group that matches, with the reason.
@@ -131,6 +137,7 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
         conflicts: explanation.as_ref().map(conflicts).unwrap_or_default(),
         // The history of a node that is not stored is empty.
         changes: if stored.is_some() { visit.get(&changes).await? } else { Vec::new() },
+        is_explained: explanation.is_ok(),
         enc: visit.text_at(&format!("{route}/enc")).await.ok(),
         facts: (facts.len() <= INLINE).then_some(facts),
         trusted: format!("{trusted:#}"),
@@ -235,6 +242,15 @@ async fn why(visit: &Visit, route: &str, asked: &str) -> Result<Why, PageError> 
     Ok(Why { group: group.name.to_string(), membership })
 }
 
+/// Returns the commit that has the group because of which a value changed: the one before, if the value is gone. None
+/// if the repository does not have the commit any more.
+fn commit_of<'c>(change: &'c StoredChange, value: &AnswerChange) -> Option<&'c CommitId> {
+    match (&value.after, &change.commit_before) {
+        (None, Some(before)) => Some(before),
+        _ => change.commit.subject.as_ref().map(|_| &change.commit.id),
+    }
+}
+
 #[derive(Debug, Template)]
 #[template(path = "node_history.html")]
 struct HistoryPage {
@@ -242,6 +258,8 @@ struct HistoryPage {
     name: String,
     changes: Vec<StoredChange>,
     older: Option<String>,
+    /// Where programs get this part of the history.
+    json: String,
 }
 
 /// Shows the history of a node.
@@ -259,11 +277,12 @@ async fn history_page(visit: &Visit, name: String) -> Result<HistoryPage, PageEr
         route.push_str(&escaped(before));
     }
     let changes: Vec<StoredChange> = visit.get(&route).await?;
+    let json = visit.links().plain(&route);
     let older = changes.last().filter(|_| changes.len() == PAGE).map(|last| {
         let path = format!("/nodes/{}/history?before={}", escaped(&name), last.time);
         visit.links().to(&path)
     });
-    Ok(HistoryPage { layout: visit.layout(Section::Nodes), name, changes, older })
+    Ok(HistoryPage { layout: visit.layout(Section::Nodes), name, changes, older, json })
 }
 
 #[derive(Debug, Template)]
@@ -344,7 +363,16 @@ impl NodeView {
         self.layout.links.to(&format!("/nodes/{}?blame=on", escaped(&self.name)))
     }
 
+    /// Returns where programs get the history that the page begins.
+    fn history_address(&self) -> String {
+        let path = format!("/controller/nodes/{}/history?limit={CHANGES}", escaped(&self.name));
+        self.layout.links.plain(&path)
+    }
+
     fn json_address(&self) -> Option<String> {
+        if !self.is_explained {
+            return None;
+        }
         let path = format!("/v1/classified/nodes/{}/explanation", escaped(&self.name));
         self.layout.links.to_classifier(&path)
     }

@@ -11,6 +11,8 @@ pub(super) struct Pager {
     pub(super) last: u64,
     pub(super) previous: Option<String>,
     pub(super) next: Option<String>,
+    /// The first part, if this one is behind the end of the list.
+    pub(super) start: Option<String>,
 }
 
 impl Pager {
@@ -27,14 +29,21 @@ impl Pager {
                 offset => format!("{address}{separator}offset={offset}"),
             }
         };
-        let end = offset + shown;
+        let end = offset.saturating_add(shown);
+        let is_beyond = shown == 0 && total > 0;
         Self {
             total,
             first: if shown == 0 { 0 } else { offset as u64 + 1 },
             last: end as u64,
-            previous: (offset > 0).then(|| at(offset.saturating_sub(limit))),
+            previous: (offset > 0 && !is_beyond).then(|| at(offset.saturating_sub(limit))),
             next: ((end as u64) < total).then(|| at(end)),
+            start: is_beyond.then(|| at(0)),
         }
+    }
+
+    /// Returns whether this part is behind the end of a list that is not empty.
+    pub(super) fn is_beyond(&self) -> bool {
+        self.start.is_some()
     }
 }
 
@@ -44,4 +53,27 @@ pub(super) fn query(parameters: &[(&str, &str)]) -> String {
     let pairs: Vec<String> =
         given.map(|(name, value)| format!("{name}={}", escaped(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_behind_the_end_leads_to_the_first() {
+        let address = |offset| format!("/nodes?q=web&offset={offset}");
+        let first = Some("/nodes?q=web".to_owned());
+        for (total, part, numbers, links) in [
+            (15, (0, 10, 10), (1, 10), [None, Some(address(10)), None]),
+            (15, (10, 5, 10), (11, 15), [first.clone(), None, None]),
+            (15, (99_999, 0, 10), (0, 99_999), [None, None, first.clone()]),
+            (15, (usize::MAX, 0, 10), (0, u64::MAX), [None, None, first]),
+            (0, (99_999, 0, 10), (0, 99_999), [Some(address(99_989)), None, None]),
+            (0, (0, 0, 10), (0, 0), [None, None, None]),
+        ] {
+            let pager = Pager::new(total, part, "/nodes?q=web");
+            assert_eq!((pager.first, pager.last), numbers, "{part:?} of {total}");
+            assert_eq!([pager.previous, pager.next, pager.start], links, "{part:?} of {total}");
+        }
+    }
 }

@@ -50,11 +50,14 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
         nodes("state=error"),
         nodes("silent_for=2h"),
     )?;
-    let snapshot = visit.snapshot().await?;
-    let hierarchy = &snapshot.estate.hierarchy;
-    // Without check-ins nothing is known of the use of groups.
-    let unused = if counts.total == 0 { Vec::new() } else { unused(hierarchy, &members) };
-    let gone = visit.gone_pins(&snapshot).await?;
+    // Without check-ins nothing is known of the use of groups, and without a snapshot there are no groups.
+    let snapshot = visit.answering_snapshot().await?;
+    let known = snapshot.as_ref().filter(|_| counts.total > 0);
+    let unused = known.map(|it| unused(&it.estate.hierarchy, &members)).unwrap_or_default();
+    let gone = match &snapshot {
+        Some(snapshot) => visit.gone_pins(snapshot).await?,
+        None => Arc::default(),
+    };
     let commit: Option<Commit> = match visit.commit() {
         Some(commit) => Some(visit.get(&format!("/controller/commits/{commit}")).await?),
         None => None,

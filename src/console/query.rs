@@ -14,6 +14,9 @@ use crate::http::types::{Finding, RuleMatches};
 /// How many nodes a page has.
 const PAGE: usize = 100;
 
+/// How many nodes of which it is not known whether the rule matches them are named.
+const UNDECIDED: usize = 5;
+
 /// How many nodes are searched at once for a first answer; a whole fleet takes about ten microseconds a node.
 const FIRST: usize = 1000;
 
@@ -26,6 +29,8 @@ struct RulePage {
     pager: Pager,
     /// Where all nodes are searched, if these are the first ones only.
     whole: Option<String>,
+    /// Where programs get the answer.
+    json: String,
     /// What is wrong with the rule, or noticed.
     findings: Vec<Finding>,
     /// The rule as the lines of a file of a group.
@@ -45,6 +50,7 @@ async fn page(visit: &Visit) -> Result<RulePage, PageError> {
         matches: None,
         pager: Pager::new(0, (0, 0, PAGE), ""),
         whole: None,
+        json: String::new(),
         findings: Vec::new(),
         yaml: String::new(),
         rule,
@@ -62,6 +68,7 @@ async fn page(visit: &Visit) -> Result<RulePage, PageError> {
         Ok(matches) => {
             let address = visit.links().plain(&format!("/query?rule={rule}&all=true"));
             page.pager = Pager::new(matches.total, (offset, matches.nodes.len(), PAGE), &address);
+            page.json = visit.links().plain(&format!("/controller/query?rule={rule}&limit=1000"));
             page.whole = (matches.unsearched > 0).then_some(address);
             page.findings.clone_from(&matches.diagnostics);
             page.yaml = yaml(&matches);
@@ -93,6 +100,12 @@ fn yaml(matches: &RuleMatches) -> String {
 }
 
 impl RulePage {
+    /// Returns how many of the undecided nodes are not named.
+    fn more_undecided(&self) -> u64 {
+        let total = self.matches.as_ref().map_or(0, |it| it.undecided.total);
+        total.saturating_sub(UNDECIDED as u64)
+    }
+
     /// Returns the part of the rule before a finding, the part that it is about, and the rest; of its line.
     fn marked(&self, finding: &Finding) -> Option<(String, String, String)> {
         let line = finding.line?;

@@ -17,7 +17,7 @@ use super::entrance::Entrance;
 use super::gone_pins::GonePins;
 use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped};
 use super::page;
-use crate::http::types::{BlamedCommit, Status};
+use crate::http::types::{BlamedCommit, ErrorKind, Status};
 use crate::http::{Asker, VisitorRights};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
@@ -176,6 +176,14 @@ impl Visit {
     /// Returns the snapshot that the page is about.
     pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, PageError> {
         Ok(self.console.api.snapshot(self.point.as_ref().map(|it| it.commit)).await?)
+    }
+
+    /// Returns the snapshot that the page is about; none as long as no commit answers.
+    pub(super) async fn answering_snapshot(&self) -> Result<Option<Arc<Snapshot>>, PageError> {
+        match self.snapshot().await {
+            Err(PageError::Api(it)) if it.error.kind == ErrorKind::NoSnapshot.as_str() => Ok(None),
+            snapshot => snapshot.map(Some),
+        }
     }
 
     /// Returns the commit that was live at a time.

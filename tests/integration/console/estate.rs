@@ -269,7 +269,7 @@ pub(crate) fn crawl(daemon: &Daemon, most: usize) -> Vec<(String, String)> {
 }
 
 /// The addresses that a page leads to.
-fn links(page: &str) -> Vec<String> {
+pub(crate) fn links(page: &str) -> Vec<String> {
     let links = page.split("href=\"").skip(1).filter_map(|it| it.split('"').next());
     links.map(|it| it.replace("&amp;", "&").replace("&#38;", "&")).collect()
 }

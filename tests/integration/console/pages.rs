@@ -1,7 +1,7 @@
 //! What pages show, without a browser.
 
 use super::estate::{
-    SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, large_fleet, shared_fleet,
+    SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, large_fleet, links, shared_fleet,
 };
 use crate::program::{Daemon, GitRepository};
 use crate::table::each_row;
@@ -410,4 +410,211 @@ fn all_is_below_a_base_path_too() {
     let style = format!("/clade/assets/console.{}", style.unwrap().split('"').next().unwrap());
     let answer = daemon.get(&style);
     assert_eq!(answer.header("Cache-Control"), Some("public, max-age=31536000, immutable"));
+}
+
+/// Every address that a page of the console leads to answers, and every group with the commit that has it.
+fn assert_links_lead_somewhere(daemon: &Daemon, path: &str) -> Vec<String> {
+    let found = links(&page(daemon, path));
+    for link in &found {
+        let address = link.split('#').next().unwrap();
+        // "Back to now" leads to the group as it is now, if it still is.
+        let now = path.split_once("commit=").map_or("", |(now, _)| now);
+        let is_now = address == now.trim_end_matches(['?', '&']);
+        if address.is_empty() || address.starts_with("/assets/") || is_now {
+            continue;
+        }
+        let answer = daemon.request_with("GET", address, "Accept: text/html\r\n", "");
+        assert!(answer.status < 400, "{path} leads to {link}: {} {}", answer.status, answer.body);
+    }
+    found
+}
+
+/// A repository whose second commit removes a group, whose branch `topic` has another one, and a node that was in
+/// both of the first two.
+fn past_and_topic() -> (GitRepository, Daemon, [String; 3]) {
+    let repository = GitRepository::new();
+    let gone = "name: Gone\nrule: name ~ web\nvariables: {gone: 1}\n";
+    let stays = "name: Stays\nrule: name ~ web\nvariables: {stays: 1}\n";
+    let first = repository.commit("first", &[("groups/gone.yaml", gone), ("groups/a.yaml", stays)]);
+    let topic = repository.commit("topic", &[("groups/new.yaml", "name: New\nrule: name ~ web\n")]);
+    let git = repository.git();
+    git.reference("refs/heads/topic", topic.parse().unwrap(), true, "").unwrap();
+    git.reference("refs/heads/main", first.parse().unwrap(), true, "").unwrap();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let check_in = |commit: &str| {
+        daemon.wait_until("the commit answers", |it| {
+            it.get("/controller/status").json()["active"]["commit"] == commit
+        });
+        assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", "{}").status, 200);
+        daemon.wait_until("the check-in is kept", |it| {
+            it.get("/controller/nodes/web1").json()["commit"] == commit
+        });
+    };
+    check_in(&first);
+    let removed = [
+        ("groups/gone.yaml", ""),
+        ("groups/new.yaml", ""),
+        ("nodes/db1.yaml", "variables: {x: 1}\n"),
+    ];
+    let second = repository.commit("second", &removed);
+    check_in(&second);
+    (repository, daemon, [first, second, topic])
+}
+
+#[test]
+fn links_to_groups_name_a_commit_that_has_them() {
+    let (_repository, daemon, [first, second, topic]) = past_and_topic();
+    let groups = |path: &str| {
+        let found = assert_links_lead_somewhere(&daemon, path);
+        found.into_iter().filter(|it| it.starts_with("/groups/")).collect::<Vec<String>>()
+    };
+    let compared = groups(&format!("/compare/{first}...{second}"));
+    assert!(compared.iter().any(|it| it.ends_with(&format!("?commit={first}"))), "{compared:?}");
+    let topics = groups(&format!("/compare/{second}...{topic}"));
+    assert!(topics.iter().any(|it| it.ends_with(&format!("?commit={topic}"))), "{topics:?}");
+    for path in ["/nodes/web1", "/nodes/web1/history", &format!("/nodes/web1?commit={first}")] {
+        let found = groups(path);
+        assert!(
+            found.iter().any(|it| it.ends_with(&format!("?commit={first}"))),
+            "{path}: {found:?}"
+        );
+    }
+    // What is live is shown as live.
+    assert!(groups("/nodes/web1/history").iter().any(|it| !it.contains('?')));
+}
+
+#[test]
+fn links_of_another_point_of_history_keep_it() {
+    let repository = GitRepository::new();
+    let children: String =
+        (0..160).map(|it| format!("---\nname: Child {it}\nparent: Top\n")).collect();
+    let top = format!("name: Top\n{children}---\nname: Leaf\nparent: Child 0\n");
+    let first = repository.commit("first", &[("groups/top.yaml", &top)]);
+    repository.commit("second", &[("groups/top.yaml", "name: Other\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let all = daemon.get(&format!("/v1/groups?commit={first}")).json();
+    let id = |name: &str| {
+        let found = all.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        found["id"].as_str().unwrap().to_owned()
+    };
+    for path in [
+        format!("/groups/{}", id("Top")),
+        format!("/groups?under={}", id("Child 0")),
+        "/groups?name=Leaf".to_owned(),
+    ] {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let found =
+            assert_links_lead_somewhere(&daemon, &format!("{path}{separator}commit={first}"));
+        // That of "back to now" is the page itself.
+        let below = found.iter().filter(|it| it.contains("under=") && **it != path);
+        for link in below {
+            assert!(link.ends_with(&format!("&commit={first}")), "{path}: {link}");
+        }
+    }
+}
+
+#[test]
+fn long_lists_say_what_they_leave_out_and_where_it_is() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    let groups: String =
+        (0..450).map(|it| format!("---\nname: G{it}\nrule: name = none\n")).collect();
+    let values: String = (0..2_100).map(|it| format!("  v{it}: {it}\n")).collect();
+    let many = format!("name: A\nrule: name ~ web\nvariables:\n{values}");
+    let second = repository
+        .commit("second", &[("groups/many.yaml", &groups[4..]), ("groups/a.yaml", &many)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", "{}").status, 200);
+    daemon.wait_until("the check-in is kept", |it| it.get("/controller/nodes/web1").status == 200);
+    let all = daemon.get("/v1/groups").json();
+    let a = all.as_array().unwrap().iter().find(|it| it["name"] == "A").unwrap();
+    let a = format!("/groups/{}", a["id"].as_str().unwrap());
+    for (path, said, json) in [
+        (
+            &*format!("/compare/{first}...{second}"),
+            "251 more differences in the JSON of the comparison .",
+            &*format!("/controller/diff/{first}/{second}"),
+        ),
+        (&a, "100 more values in the JSON of the group .", &format!("/v1{a}?inherited=true")),
+        (
+            "/nodes/web1",
+            "1 604 more values in the JSON of the history .",
+            "/controller/nodes/web1/history?limit=10",
+        ),
+        (
+            "/nodes/web1/history",
+            "1 604 more values in the JSON of the history .",
+            "/controller/nodes/web1/history?limit=50",
+        ),
+    ] {
+        let page = page(&daemon, path);
+        let words = text(&page);
+        let left_out: Vec<&str> = words.split(". ").filter(|it| it.contains(" more ")).collect();
+        assert!(words.contains(said), "{path}: {said}: {left_out:?}");
+        assert!(links(&page).iter().any(|it| it == json), "{path} does not lead to {json}");
+        assert_eq!(daemon.get(json).status, 200, "{json}");
+    }
+}
+
+#[test]
+fn a_page_behind_the_end_of_a_list_says_so() {
+    let fleet = shared_fleet();
+    let web = "58463036-0efa-4365-b367-b5401c0711d3";
+    for path in [
+        "/nodes?offset=99999",
+        "/nodes?q=web&offset=99999",
+        "/groups?offset=99999",
+        "/groups?name=e&offset=99999",
+        "/query?rule=name%20~%20e&offset=99999",
+        "/commits?offset=99999",
+        &format!("/groups/{web}?offset=99999"),
+    ] {
+        let found = page(&fleet.daemon, path);
+        let words = text(&found);
+        assert!(words.contains("There is nothing on this page: "), "{path}: {words}");
+        for wrong in ["No node", "No group", "99 999"] {
+            assert!(!words.contains(wrong), "{path}: {words}");
+        }
+        let first = path.rsplit_once(['?', '&']).unwrap().0;
+        assert!(links(&found).iter().any(|it| it.starts_with(first)), "{path}: {found}");
+    }
+}
+
+#[test]
+fn problems_are_listed_while_no_commit_answers() {
+    let (invalid, stale) = (GitRepository::new(), GitRepository::new());
+    invalid.commit("bad", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
+    stale.commit("good", &[("groups/a.yaml", "name: A\n")]);
+    let stale_at = ["--max-staleness", "1s", "--on-stale", "refuse", "--interval", "1h"];
+    for (repository, more, said) in
+        [(invalid, &[][..], "ValidationFailed"), (stale, &stale_at, "MaxStalenessExceeded")]
+    {
+        let path = repository.text_path();
+        let daemon = Daemon::start(&[&["--repo", path.as_str()], more].concat());
+        daemon.wait_until("no commit answers", |it| it.get("/v1/groups").status == 503);
+        let words = text(&page(&daemon, "/problems"));
+        assert!(words.contains("The controller") && words.contains(said), "{words}");
+        assert!(!words.contains("Nothing is wrong"), "{words}");
+    }
+}
+
+/// Nothing explains what a node gets whose facts are not kept.
+#[test]
+fn a_node_without_facts_leads_to_no_explanation() {
+    let repository = GitRepository::new();
+    repository.commit("one", &[("groups/a.yaml", "name: A\nrule: a = 1\n")]);
+    for (kept, explained) in [("none", false), ("all", true)] {
+        let daemon = Daemon::start(&["--repo", &repository.text_path(), "--store-facts", kept]);
+        let facts = r#"{"fact": {"a": 1}}"#;
+        assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", facts).status, 200);
+        daemon.wait_until("the check-in is kept", |it| {
+            it.get("/controller/nodes/web1").status == 200
+        });
+        let found = assert_links_lead_somewhere(&daemon, "/nodes/web1");
+        assert_eq!(
+            found.iter().any(|it| it.ends_with("/explanation")),
+            explained,
+            "{kept}: {found:?}"
+        );
+    }
 }
