@@ -201,7 +201,7 @@ impl Access {
     fn warn(&self) {
         if self.keeps_nothing() {
             tracing::warn!(
-                "entries of --tokens or --tls-allow have the role `classify`, but none has `check-in`: \
+                "entries of --tokens-file or --tls-allow have the role `classify`, but none has `check-in`: \
                  facts and trusted data sent with a classification are not kept; add `check-in` to the \
                  roles of Puppet Server"
             );

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::blocking::STORE;
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
-use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
+use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
@@ -183,6 +183,7 @@ fn unreadable(name: &str, error: &StoreError) -> types::CheckIn {
     params(("name" = String, Path), FactsSwitch),
     responses(
         (status = 200, body = types::CheckIn),
+        PathErrors,
         NotFound,
         StoreErrors,
     ),

@@ -12,7 +12,8 @@ use super::blocking::REPOSITORY;
 use super::body::read_json;
 use super::error::ApiError;
 use super::openapi::errors::{
-    BodyErrors, CommitErrors, JournalErrors, LookupErrors, PageErrors, ValidCommitErrors,
+    BodyErrors, CommitErrors, JournalErrors, LookupErrors, PageErrors, PathErrors,
+    ValidCommitErrors,
 };
 use super::openapi::parameters::Page;
 use super::query::Parameters;
@@ -144,6 +145,7 @@ pub(super) async fn commits(
     params(("revision" = String, Path)),
     responses(
         (status = 200, body = Commit),
+        PathErrors,
         CommitErrors,
     ),
 )]

@@ -11,7 +11,7 @@ use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
 use super::error::ApiError;
 use super::fleet::{self, Surveyor};
 use super::node_lookup::FactsPolicy;
-use super::openapi::errors::{StoreErrors, ValidCommitErrors};
+use super::openapi::errors::{PathErrors, StoreErrors, ValidCommitErrors};
 use super::types::{Diff, DiffSide};
 use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
 use crate::model::Node;
@@ -27,6 +27,7 @@ static COMPARISONS: Turns = Turns::new();
     params(("base" = String, Path), ("head" = String, Path)),
     responses(
         (status = 200, body = Diff),
+        PathErrors,
         ValidCommitErrors,
         StoreErrors,
     ),

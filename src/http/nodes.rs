@@ -14,7 +14,7 @@ use super::check_in_recorder::CheckInRecorder;
 use super::error::ApiError;
 use super::node_conditions::NodeConditions;
 use super::openapi::errors::{
-    NodeConditionErrors, PageErrors, StoreErrors, TimeErrors, UnknownStoredNode,
+    NodeConditionErrors, PageErrors, PathErrors, StoreErrors, TimeErrors, UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
@@ -74,6 +74,7 @@ fn page_of(parameters: &Parameters) -> Result<usize, ApiError> {
     params(("name" = String, Path)),
     responses(
         (status = 200, body = StoredNode),
+        PathErrors,
         UnknownStoredNode,
         StoreErrors,
     ),
@@ -159,6 +160,7 @@ fn changes(
     params(("name" = String, Path)),
     responses(
         (status = 204, description = "The node is forgotten until it checks in again"),
+        PathErrors,
         UnknownStoredNode,
         StoreErrors,
     ),

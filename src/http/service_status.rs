@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use indexmap::IndexMap;
 
 use super::error::ApiError;
-use super::openapi::errors::{NotFound, ReadyErrors, WordErrors};
+use super::openapi::errors::{NotFound, PathErrors, ReadyErrors, WordErrors};
 use super::openapi::parameters::Level;
 use super::original_uri::OriginalUri;
 use super::query::Parameters;
@@ -118,6 +118,7 @@ pub(super) async fn simple(
     responses(
         (status = 200, body = String, content_type = "text/plain"),
         (status = 503, body = String, content_type = "text/plain", description = "No commit answers"),
+        PathErrors,
         NotFound,
     ),
 )]

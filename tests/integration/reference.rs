@@ -145,6 +145,30 @@ fn answers_are_as_the_document_says() {
     }
 }
 
+/// A path is bytes, and every part of one that a request chooses may be none of UTF-8.
+#[test]
+fn paths_that_cannot_be_read_are_answered_as_the_document_says() {
+    let document = document();
+    let (_repository, daemon) = serve_fleet();
+    let mut asked = 0;
+    for (template, operations) in document["paths"].as_object().unwrap() {
+        let parameter = regex::Regex::new(r"\{[^}]*\}").unwrap();
+        if !parameter.is_match(template) {
+            continue;
+        }
+        let path = parameter.replace_all(template, "%FF");
+        for method in ["get", "post", "put", "delete"] {
+            if operations.get(method).is_none() {
+                continue;
+            }
+            let answer = daemon.request(&method.to_uppercase(), &path, "");
+            conforms(&document, method, template, answer.status, &answer.body);
+            asked += 1;
+        }
+    }
+    assert!(asked > 30, "{asked}");
+}
+
 /// Asks a route and checks the answer against the document.
 fn ask(
     document: &Value,

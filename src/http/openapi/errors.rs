@@ -71,6 +71,8 @@ errors! {
     UnknownStoredNode { NotFound: "the node has not checked in, or was forgotten" }
     /// Of a node, and of a value that it may get.
     UnknownNodeOrKey { NotFound: "the node has not checked in, or gets no such value" }
+    /// Of what the path names in other words than an id.
+    PathErrors { MalformedRequest: "the path is not UTF-8" }
     /// Of ids in the path.
     MalformedId { MalformedUuid }
     /// Of `limit` and `offset`.

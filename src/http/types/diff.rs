@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::model::CommitId;
 
-/// What a change does to the nodes that have checked in. `clade schema diff` has the whole schema.
+/// What a change does to the nodes that have checked in. `schemas/diff.json` in Clade's repository has the whole schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     /// What is compared with.
