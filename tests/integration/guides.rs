@@ -207,6 +207,36 @@ pages! {
     writes_runs_as_written: "writes.md",
 }
 
+/// A reader may follow one guide after another in one shell: none finds the files or the daemon of the one before.
+#[test]
+fn each_guide_has_its_own_directory_and_stops_its_daemons() {
+    let directory = regex::Regex::new(r"~/([\w.-]+)").unwrap();
+    let mut of_guides: Vec<(String, String)> = Vec::new();
+    for path in guides().iter().filter(|it| **it != root().join(PUPPET_SERVER)) {
+        let (name, page) = (name(path), std::fs::read_to_string(path).unwrap());
+        let mut running = 0;
+        for part in parts(&page).unwrap() {
+            let Part::Run(Block { code, fate, .. }) = part else { continue };
+            if matches!(fate, Fate::NotRun(_)) {
+                continue;
+            }
+            for line in code.lines() {
+                running += i32::from(line.ends_with(" &"))
+                    - i32::from(line.starts_with("kill %1 && wait"));
+                assert!(!line.starts_with("cd ~ ") && line != "cd ~", "{name}: {line}");
+                let named = directory.captures_iter(line).map(|it| it[1].to_owned());
+                of_guides.extend(named.map(|it| (it, name.clone())));
+            }
+        }
+        assert_eq!(running, 0, "{name} leaves a daemon");
+    }
+    of_guides.sort();
+    of_guides.dedup();
+    for pair in of_guides.windows(2) {
+        assert_ne!(pair[0].0, pair[1].0, "two guides write there: {pair:?}");
+    }
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let documents =
