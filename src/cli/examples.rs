@@ -36,14 +36,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "diff",
         &[
             "clade diff origin/main...HEAD --facts facts",
-            "clade diff HEAD~1 HEAD --format markdown",
+            "clade diff HEAD~1 HEAD --server https://clade.example.com:4433 --format markdown",
         ],
     ),
     ("enc", &["clade enc web1.example.com --server https://clade.example.com:4433"]),
     ("import", &["clade import groups.json groups"]),
     ("export", &["clade export > groups.json"]),
     ("fmt", &["clade fmt --check"]),
-    ("lint", &["clade lint", "clade lint --explain unknown-class"]),
+    ("lint", &["clade lint", "clade lint --explain missing-class"]),
     ("classes", &["clade classes scan ../control-repo"]),
     ("translate", &["clade translate 'os.family = Debian and not name ~ \"^web\"'"]),
     (
@@ -74,6 +74,10 @@ pub(super) fn with_examples(command: Command) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+
     use super::EXAMPLES;
     use crate::cli::command;
 
@@ -97,6 +101,61 @@ mod tests {
         }
         words.retain(|it| !it.is_empty());
         words
+    }
+
+    /// Returns the files of a directory.
+    fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                files(&path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Returns whether a command that a text names could be typed, apart from what it leaves out.
+    fn is_there(named: &str) -> Result<(), String> {
+        let line = named.split(" && ").next().unwrap().replace(" … ", " ");
+        let line = line.split(['{', '…', '[', '(']).next().unwrap();
+        let Err(error) = command().try_get_matches_from(words(line)) else { return Ok(()) };
+        let value = match error.get(ContextKind::InvalidValue) {
+            Some(ContextValue::String(value)) => value.as_str(),
+            _ => "",
+        };
+        // `clade schema KIND` names no kind.
+        let is_placeholder = value.chars().all(|it| !it.is_ascii_lowercase());
+        match error.kind() {
+            ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => Err(error.to_string()),
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation if !is_placeholder => {
+                Err(error.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_text_names_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut texts = vec![root.join("README.md")];
+        for directory in ["src", "docs", "charts", "examples", "packaging", "schemas"] {
+            files(&root.join(directory), &mut texts);
+        }
+        let mut named = 0;
+        for path in texts {
+            // Pictures have no text.
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            for line in text.lines() {
+                let quoted = line.split('`').skip(1).step_by(2);
+                for command in quoted.filter(|it| it.starts_with("clade ") && it.len() > 6) {
+                    named += 1;
+                    is_there(command)
+                        .unwrap_or_else(|it| panic!("{}: `{command}`: {it}", path.display()));
+                }
+            }
+        }
+        assert!(named > 100, "{named}");
     }
 
     #[test]

@@ -14,10 +14,10 @@ const BAD: &str = "name: Web\nparent: Wbe\n";
 const TEST: &str = "- name: t\n  node: web1\n  expect: {groups: [\"Web\"]}\n";
 
 /// A directory with a work tree and a bare repository it pushes to.
-struct Site(tempfile::TempDir);
+pub(crate) struct Site(tempfile::TempDir);
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let site = Self(tempfile::tempdir().unwrap());
         let path = site.0.path().to_owned();
         let git = |arguments: &[&str]| site.git(&path, arguments);
@@ -27,11 +27,15 @@ impl Site {
         site
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
         self.0.path().join("work")
     }
 
-    fn command(&self, program: &str, directory: &Path) -> Command {
+    pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
         let mut command = Command::new(program);
         let clade = Path::new(env!("CARGO_BIN_EXE_clade")).parent().unwrap();
         let path = std::env::var("PATH").unwrap();
@@ -52,7 +56,7 @@ impl Site {
         self.command(program, directory).args(arguments).output().unwrap().into()
     }
 
-    fn git(&self, directory: &Path, arguments: &[&str]) -> Done {
+    pub(crate) fn git(&self, directory: &Path, arguments: &[&str]) -> Done {
         let done = self.run("git", directory, arguments);
         assert_eq!(done.status, 0, "git {arguments:?}: {}", done.stderr);
         done
@@ -64,7 +68,7 @@ impl Site {
         std::fs::write(path, content).unwrap();
     }
 
-    fn commit(&self, files: &[(&str, &str)]) -> String {
+    pub(crate) fn commit(&self, files: &[(&str, &str)]) -> String {
         for (path, content) in files {
             self.write(path, content);
         }
@@ -73,7 +77,7 @@ impl Site {
         self.git(&self.work(), &["rev-parse", "HEAD"]).stdout.trim().to_owned()
     }
 
-    fn push(&self, refspec: &str) -> Done {
+    pub(crate) fn push(&self, refspec: &str) -> Done {
         self.run("git", &self.work(), &["push", "-q", "origin", refspec])
     }
 
@@ -471,7 +475,9 @@ fn a_change_of_any_file_that_is_read_starts_the_checks() {
     let directories = directories.filter_map(|it| it["default"].as_str());
     let mut files: Vec<String> = directories.map(|it| format!("{it}/x.yaml")).collect();
     assert!(files.contains(&"environments/x.yaml".to_owned()), "{files:?}");
-    files.extend(["clade.yaml", "clade.yml", "facts/web1.yaml", "schemas/x.json"].map(str::to_owned));
+    files.extend(
+        ["clade.yaml", "clade.yml", "facts/web1.yaml", "schemas/x.json"].map(str::to_owned),
+    );
     for example in ["examples/fleet", "examples/first"] {
         let directory = root().join(example);
         files_below(&directory, &directory, &mut files);
@@ -490,15 +496,18 @@ fn a_change_of_any_file_that_is_read_starts_the_checks() {
             None => *it == file,
         })
     };
-    for file in files.iter().map(String::as_str).chain(["ci/check.sh", ".github/workflows/clade.yml"])
+    for file in
+        files.iter().map(String::as_str).chain(["ci/check.sh", ".github/workflows/clade.yml"])
     {
         assert!(starts(file), "{file} starts no check: {paths:?}");
     }
     let manifest = std::fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
     let hooks: Value = serde_yaml::from_str(&manifest).unwrap();
-    for (hook, ignored) in
-        [("clade-validate", &["facts/"][..]), ("clade-test", &[]), ("clade-fmt", &["facts/", "schemas/"])]
-    {
+    for (hook, ignored) in [
+        ("clade-validate", &["facts/"][..]),
+        ("clade-test", &[]),
+        ("clade-fmt", &["facts/", "schemas/"]),
+    ] {
         let entry = hooks.as_array().unwrap().iter().find(|it| it["id"] == hook).unwrap();
         let pattern = regex::Regex::new(entry["files"].as_str().unwrap()).unwrap();
         for file in &files {

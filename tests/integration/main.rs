@@ -29,6 +29,7 @@ mod forge;
 mod formats;
 mod git;
 mod guides;
+mod help;
 mod history;
 mod hub;
 mod init;
