@@ -56,7 +56,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut shown(&definition), "clade", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for expected in ["validate", "--version", "--commit-budget"] {
+            for expected in ["validate", "version", "commit-budget"] {
                 assert!(script.contains(expected), "{shell}: {expected}");
             }
             for name in &hidden {
