@@ -30,7 +30,7 @@ pub use json_values::{NODE_VALUES, has_more_values, map_memory, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
 };
-pub use node::Node;
+pub use node::{FACT_DEPTH, Node};
 pub use number::Decimal;
 pub(crate) use number::Positions;
 pub use rule::{Comparison, Condition, NumberComparison, Order, Path, Segment, Test};

@@ -7,6 +7,7 @@ mod array;
 mod array_form;
 mod comparison;
 mod console;
+mod depth;
 mod error;
 mod evaluate;
 mod exclusion;
@@ -19,7 +20,7 @@ mod puppetdb;
 mod satisfy;
 mod search;
 
-pub use array::read;
+pub use array::{read, read_within};
 pub use array_form::to_value;
 pub(crate) use console::opens_foreign_quote;
 pub use console::{comparison_ranges, read_console, to_console};

@@ -58,7 +58,7 @@ pub use search::Search;
 pub use settings::read_layout;
 pub use source::{FileKind, SourceContent, SourceFile};
 pub use test_case::{Expectation, TestCase};
-pub use typed_rule::{TYPED_RULE, TypedRule};
+pub use typed_rule::{RULE_BYTES, TYPED_RULE, TypedRule};
 pub use unread::{unread, unread_tests};
 pub use validate::{Commit, check, validate, validate_within};
 

@@ -2,7 +2,7 @@
 
 use super::file::FILE_BYTES;
 use crate::document::{self, Count, FaultKind, Limits, Node as DocumentNode};
-use crate::model::{Map, NODE_VALUES, Value, has_more_values};
+use crate::model::{FACT_DEPTH, Map, NODE_VALUES, Value, has_more_values};
 
 /// What a file says of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,7 +51,7 @@ pub enum FactsError {
 /// What facts may cost: they are larger than what people write.
 const LIMITS: Limits = Limits {
     file_bytes: FILE_BYTES,
-    depth: 200,
+    depth: FACT_DEPTH,
     alias_nodes: NODE_VALUES,
     alias_bytes: 16 << 20,
     ..Limits::DEFAULT

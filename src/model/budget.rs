@@ -29,7 +29,8 @@ pub enum BudgetItem {
     YamlNodes,
     /// Node groups.
     Groups,
-    /// Comparisons in rules; a pattern counts once more for every 64 steps it compiles to.
+    /// Comparisons in rules, and references to facts in values; a pattern counts once more for every 64 steps it compiles
+    /// to, a path for every 4 segments behind its root.
     RuleTerms,
     /// Findings that are kept; what is found beyond is only counted.
     Findings,

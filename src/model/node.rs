@@ -3,6 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// How deep lists and objects of facts and trusted data may lie in each other: what is deeper is not read. So a path
+/// with more segments behind its root leads to nothing on any node.
+pub const FACT_DEPTH: usize = 200;
+
 /// A node: its certname, what it says of itself (`fact`) and what its certificate proves
 /// (`trusted`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::array_form::to_value;
 use super::comparison::{OPERATORS, comparison, shorten};
-use super::console::read_console;
+use super::console::{read_console, read_console_within};
+use super::depth::{TOO_DEEP, TOO_DEEP_HELP, is_too_deep};
 use super::fault::{RuleFault, RuleFaultKind};
 
 use crate::model::{Comparison, Condition, Path, Segment, Test, shared_path, shared_text};
@@ -12,14 +13,27 @@ use crate::model::{Comparison, Condition, Path, Segment, Test, shared_path, shar
 /// How deep conditions may be nested.
 const DEPTH_LIMIT: usize = 64;
 
+/// The longest text that is read as a rule only to say how it is written in the array form, in bytes.
+const TEXT_IN_HELP: usize = 1000;
+
 /// Reads a rule in the array form, or in the console's notation if it is a string.
 ///
 /// # Errors
 ///
 /// Returns every fault of the rule, in the order of the text.
 pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
+    read_within(rule, usize::MAX)
+}
+
+/// Reads a rule of at most so many comparisons, as [`read`] does. In the array form each is a value of its own, which
+/// is counted before it is made; of a string, no more are made than this.
+///
+/// # Errors
+///
+/// Returns every fault of the rule; one of the kind [`RuleFaultKind::Size`] for a string with more comparisons.
+pub fn read_within(rule: &Value, most: usize) -> Result<Condition, Vec<RuleFault>> {
     if let Value::String(text) = rule {
-        return read_console(text);
+        return read_console_within(text, most);
     }
     let mut reader = ArrayReader { faults: Vec::new(), element: Vec::new() };
     let condition = reader.condition(rule);
@@ -56,7 +70,8 @@ impl ArrayReader {
 
     fn condition(&mut self, rule: &Value) -> Option<Condition> {
         let Value::Array(parts) = rule else {
-            let written = rule.as_str().and_then(|it| read_console(it).ok());
+            let text = rule.as_str().filter(|it| it.len() <= TEXT_IN_HELP);
+            let written = text.and_then(|it| read_console(it).ok());
             let help = match written {
                 Some(condition) => format!("inside of a list write {}", to_value(&condition)),
                 None => "a condition is a list such as [\"=\", [\"fact\", \"os\", \"family\"], \"Debian\"]"
@@ -156,6 +171,9 @@ impl ArrayReader {
             Value::String(other) => Some(Path::Bare(other.as_str().into())),
             Value::Array(segments) if segments.is_empty() => {
                 self.fault("a path must not be empty", None)
+            }
+            Value::Array(segments) if is_too_deep(segments.len()) => {
+                self.fault(TOO_DEEP, Some(TOO_DEEP_HELP.to_owned()))
             }
             Value::Array(segments) => self.segments(segments),
             _ => self.fault(

@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use super::array_form::path_to_value;
 use super::comparison::{comparison, shorten};
-use super::fault::RuleFault;
+use super::depth::{TOO_DEEP, TOO_DEEP_HELP, is_too_deep};
+use super::fault::{RuleFault, RuleFaultKind};
 use crate::model::{Condition, Path, Segment, Test, is_bare_segment, shared_path, write_quoted};
 pub(crate) use familiar::opens_foreign_quote;
 use familiar::{dotted, join_help, no_path, operator_help};
@@ -28,10 +29,15 @@ const DEPTH_LIMIT: usize = 64;
 ///
 /// Returns the first fault of the grammar, or else every faulty pattern.
 pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
+    read_console_within(text, usize::MAX)
+}
+
+/// Reads a rule of at most so many comparisons in the console's notation.
+pub(super) fn read_console_within(text: &str, most: usize) -> Result<Condition, Vec<RuleFault>> {
     if let Some(fault) = familiar::array_in_string(text) {
         return Err(vec![fault]);
     }
-    let mut reader = ConsoleReader::new(text);
+    let mut reader = ConsoleReader { most, ..ConsoleReader::new(text) };
     match reader.whole() {
         Ok(_) if !reader.patterns.is_empty() => Err(reader.patterns),
         Ok(condition) => Ok(condition),
@@ -53,13 +59,16 @@ struct ConsoleReader {
     scanner: ConsoleScanner,
     patterns: Vec<RuleFault>,
     comparisons: Vec<Range<usize>>,
+    /// How many comparisons are read.
+    most: usize,
     depth: usize,
 }
 
 impl ConsoleReader {
     fn new(text: &str) -> Self {
         let scanner = ConsoleScanner::new(text);
-        Self { scanner, patterns: Vec::new(), comparisons: Vec::new(), depth: 0 }
+        let most = usize::MAX;
+        Self { scanner, patterns: Vec::new(), comparisons: Vec::new(), most, depth: 0 }
     }
 
     fn whole(&mut self) -> Result<Condition, BoxedFault> {
@@ -150,6 +159,11 @@ impl ConsoleReader {
 
     fn test(&mut self) -> Result<Condition, BoxedFault> {
         let at = self.scanner.position();
+        if self.comparisons.len() >= self.most {
+            let message = format!("the rule has more than {} comparisons", self.most);
+            let kind = RuleFaultKind::Size;
+            return Err(Box::new(RuleFault { kind, ..*fault(at..at + 1, message, None) }));
+        }
         let path = self.path()?;
         let (negated, operator) = self.scanner.operator().map_err(|mut fault| {
             let word = fault.characters.clone().map(|it| self.scanner.slice(it));
@@ -186,7 +200,9 @@ impl ConsoleReader {
                 fault.message = message.into();
                 fault.characters = Some(at..at + self.scanner.word_length(at));
             }
-            fault.help = dotted(&written).map(|it| format!("write `{it}`")).or(fault.help);
+            if fault.message != TOO_DEEP {
+                fault.help = dotted(&written).map(|it| format!("write `{it}`")).or(fault.help);
+            }
             fault
         })
     }
@@ -201,6 +217,10 @@ impl ConsoleReader {
             } else {
                 break;
             }
+            // Without its root it may be one segment longer still.
+            if is_too_deep(segments.len()) {
+                return Err(fault(at..self.scanner.end(), TOO_DEEP, Some(TOO_DEEP_HELP)));
+            }
         }
         let root = match segments.first() {
             Some(Segment::Key(root)) if !self.scanner.was_quoted(at) => root.as_ref(),
@@ -214,6 +234,9 @@ impl ConsoleReader {
         };
         if !with_root {
             segments.insert(0, Segment::Key("fact".into()));
+        }
+        if is_too_deep(segments.len()) {
+            return Err(fault(at..self.scanner.end(), TOO_DEEP, Some(TOO_DEEP_HELP)));
         }
         Ok(Path::Segments(shared_path(&segments)))
     }

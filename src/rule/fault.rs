@@ -26,4 +26,6 @@ pub enum RuleFaultKind {
     Grammar,
     /// The operand of `~` is not a pattern.
     Pattern,
+    /// The rule has more comparisons than are read.
+    Size,
 }

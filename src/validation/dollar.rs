@@ -5,10 +5,11 @@
 
 use super::element::part_of;
 use super::file_reader::FileReader;
+use super::rule::terms_of_path;
 use crate::classification::{IllegalReason, Template};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::{Node, Span};
-use crate::model::Interpolation;
+use crate::model::{BudgetItem, Interpolation};
 
 /// How many values of a document are kept.
 const VALUES: usize = 1_000;
@@ -41,29 +42,34 @@ enum DollarMeaning {
     },
 }
 
-/// Finds the values of classes and variables that have a `$`.
-pub(super) fn find(document: &Node, reader: &FileReader) -> Vec<DollarValue> {
+/// Finds the values of classes and variables that have a `$`, and counts the references in them; `None` if these are
+/// more than the budget allows.
+pub(super) fn find(document: &Node, reader: &mut FileReader) -> Option<Vec<DollarValue>> {
     let mut found = Vec::new();
     let classes = document.get("classes").map(Node::entries).unwrap_or_default();
     let variables = document.get("variables").map(Node::entries).unwrap_or_default();
     for entry in classes.iter().flat_map(|class| class.value.entries()).chain(variables) {
-        search(&entry.value, reader, &mut found);
+        search(&entry.value, reader, &mut found)?;
     }
-    found
+    Some(found)
 }
 
-fn search(node: &Node, reader: &FileReader, found: &mut Vec<DollarValue>) {
+fn search(node: &Node, reader: &mut FileReader, found: &mut Vec<DollarValue>) -> Option<()> {
     for entry in node.entries() {
-        search(&entry.value, reader, found);
+        search(&entry.value, reader, found)?;
     }
     for element in node.elements() {
-        search(element, reader, found);
+        search(element, reader, found)?;
     }
-    let Some(text) = node.as_str().filter(|it| it.contains('$')) else { return };
+    let Some(text) = node.as_str().filter(|it| it.contains('$')) else { return Some(()) };
+    if let Some(template) = Template::parse(text) {
+        let terms = template.references().map(|it| terms_of_path(it.segments())).sum();
+        reader.charge(BudgetItem::RuleTerms, terms)?;
+    }
     let mut add = |span: Span, meaning: DollarMeaning| {
         // The rest of so many would not be shown.
         let is_error =
-            matches!(meaning, DollarMeaning::Illegal { reason: IllegalReason::TooMany, .. });
+            matches!(meaning, DollarMeaning::Illegal { reason, .. } if is_refused(reason));
         if found.len() < VALUES || is_error {
             found.push(DollarValue { place: reader.place(span), meaning });
         }
@@ -73,13 +79,19 @@ fn search(node: &Node, reader: &FileReader, found: &mut Vec<DollarValue>) {
     }
     let forms = Template::illegal_forms(text);
     // What makes the commit invalid is said before what does not.
-    let worst = forms.iter().find(|it| it.reason == IllegalReason::TooMany).or(forms.first());
+    let worst = forms.iter().find(|it| is_refused(it.reason)).or(forms.first());
     if let Some(form) = worst {
         let characters = |bytes: usize| text.get(..bytes).unwrap_or_default().chars().count();
         let span = part_of(node, characters(form.bytes.start), characters(form.bytes.end));
         let text = shortened(text.get(form.bytes.clone()).unwrap_or_default());
         add(span, DollarMeaning::Illegal { reason: form.reason, text, more: forms.len() - 1 });
     }
+    Some(())
+}
+
+/// Returns whether a value with such a form makes a commit invalid.
+fn is_refused(reason: IllegalReason) -> bool {
+    matches!(reason, IllegalReason::TooMany | IllegalReason::TooDeep)
 }
 
 fn shortened(text: &str) -> String {
@@ -105,7 +117,7 @@ impl DollarValue {
             }
             (DollarMeaning::Illegal { reason, text, more }, Interpolation::On) => {
                 let kind = match reason {
-                    IllegalReason::TooMany => Kind::SchemaViolation,
+                    reason if is_refused(*reason) => Kind::SchemaViolation,
                     _ => Kind::SuspiciousValue,
                 };
                 let more = match more {

@@ -66,6 +66,11 @@ impl FileReader {
         }
     }
 
+    /// Returns a limit of the budget.
+    pub(super) fn limit(&self, item: BudgetItem) -> u64 {
+        self.meter.budget().limit(item)
+    }
+
     fn is_full(&self) -> bool {
         let item = BudgetItem::Findings;
         self.errors > 0 && self.meter.counts().get(item) >= self.meter.budget().limit(item)

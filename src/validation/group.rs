@@ -160,7 +160,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
     let description = read_description(document, reader);
     let values = value_spans(document);
-    let dollars = dollar::find(document, reader);
+    let dollars = dollar::find(document, reader)?;
     let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let variables =

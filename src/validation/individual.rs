@@ -46,7 +46,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
     certname::check(&name, certname::CertnameRole::Node, span, reader);
-    let dollars = dollar::find(document, reader);
+    let dollars = dollar::find(document, reader)?;
     let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let individual = Individual {

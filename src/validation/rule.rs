@@ -5,12 +5,13 @@ use super::file_reader::FileReader;
 use super::lint;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span};
-use crate::model::{BudgetItem, Comparison, Condition};
+use crate::model::{BudgetItem, Comparison, Condition, Path, Segment};
 use crate::rule::{self, RuleFault, RuleFaultKind};
 
 /// Reads a rule in either notation.
 pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
-    match rule::read(&node.to_value()) {
+    let most = reader.limit(BudgetItem::RuleTerms);
+    match rule::read_within(&node.to_value(), usize::try_from(most).unwrap_or(usize::MAX)) {
         Ok(condition) => {
             reader.charge(BudgetItem::RuleTerms, terms(&condition))?;
             lint::rule(&condition, node, reader);
@@ -21,6 +22,10 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
                 let kind = match fault.kind {
                     RuleFaultKind::Grammar => Kind::InvalidRule,
                     RuleFaultKind::Pattern => Kind::InvalidRegex,
+                    RuleFaultKind::Size => {
+                        reader.charge(BudgetItem::RuleTerms, most.saturating_add(1))?;
+                        continue;
+                    }
                 };
                 let span = span_of(node, &fault);
                 reader.add(kind, span, fault.message).help = fault.help;
@@ -37,11 +42,24 @@ fn terms(condition: &Condition) -> u64 {
     match condition {
         Condition::And(terms) | Condition::Or(terms) => terms.iter().map(self::terms).sum(),
         Condition::Not(inner) => terms(inner),
-        Condition::Test(test) => match &test.comparison {
-            Comparison::Finds(pattern) => 1 + (pattern.steps() / STEPS) as u64,
-            _ => 1,
-        },
+        Condition::Test(test) => {
+            let path = match &test.path {
+                Path::Segments(segments) => terms_of_path(segments),
+                Path::Name | Path::Bare(_) => 1,
+            };
+            match &test.comparison {
+                Comparison::Finds(pattern) => path + (pattern.steps() / STEPS) as u64,
+                _ => path,
+            }
+        }
     }
+}
+
+/// Returns what a path counts as: each of its segments has a place in the trees of mentioned paths.
+pub(super) fn terms_of_path(segments: &[Segment]) -> u64 {
+    /// How many segments behind the root count as one comparison.
+    const SEGMENTS: usize = 4;
+    1 + (segments.len().saturating_sub(1) / SEGMENTS) as u64
 }
 
 fn span_of(node: &Node, fault: &RuleFault) -> Span {
@@ -49,5 +67,26 @@ fn span_of(node: &Node, fault: &RuleFault) -> Span {
     match &fault.characters {
         Some(characters) => part_of(at, characters.start, characters.end),
         None => at.span,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::read_console;
+
+    #[test]
+    fn a_long_path_counts_for_several_comparisons() {
+        for (rule, expected) in [
+            ("name = a", 1),
+            ("os = a", 1),
+            ("os.release.major = a", 1),
+            ("a.b.c.d = x", 2),
+            ("not a.b.c.d.e.f.g.h = x or name = a", 4),
+        ] {
+            assert_eq!(terms(&read_console(rule).unwrap()), expected, "{rule}");
+        }
+        let deepest = format!("{}a = x", "a.".repeat(199));
+        assert_eq!(terms(&read_console(&deepest).unwrap()), 51);
     }
 }

@@ -12,10 +12,10 @@ use crate::model::{Budget, BudgetItem, Condition, Meter, Value};
 /// What findings name in place of a file.
 pub const TYPED_RULE: &str = "rule";
 
-/// The most bytes of a rule: those of a file.
-const BYTES: usize = 1 << 20;
+/// The most bytes of a rule that does not stand in a file: those of a file.
+pub const RULE_BYTES: usize = 1 << 20;
 
-/// The most comparisons of a rule, counted as in a commit: a rule that pins 12,000 nodes has as many.
+/// The most comparisons of such a rule, counted as in a commit: a rule that pins 12,000 nodes has as many.
 const TERMS: u64 = 50_000;
 
 /// A rule that is typed alone.
@@ -48,8 +48,8 @@ impl TypedRule {
 
 /// Returns the text as a value with places.
 fn node_of(text: &str, reader: &mut FileReader) -> Option<Node> {
-    if text.len() > BYTES {
-        let message = format!("the rule has {} bytes, {BYTES} are allowed", text.len());
+    if text.len() > RULE_BYTES {
+        let message = format!("the rule has {} bytes, {RULE_BYTES} are allowed", text.len());
         reader.add(Kind::InvalidRule, Span::START, message);
         return None;
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_bounded() {
-        let long = format!("name = {}", "a".repeat(BYTES));
+        let long = format!("name = {}", "a".repeat(RULE_BYTES));
         let many = format!("name = a{}", " or name = a".repeat(60_000));
         let deep = "[\"not\", ".repeat(200);
         for text in [long, many, deep] {

@@ -3,7 +3,7 @@
 use super::illegal::IllegalReason;
 use super::index;
 use super::reference::FactReference;
-use crate::model::Segment;
+use crate::model::{FACT_DEPTH, Segment};
 
 /// A reference and how many bytes it takes, or why there is none.
 pub(super) type ReadForm = Result<(FactReference, usize), (IllegalReason, Extent)>;
@@ -97,6 +97,9 @@ fn indexes(mut text: &str) -> Result<(Vec<Segment>, &str), IllegalReason> {
     let mut all = Vec::new();
     while let Some(inside) = text.strip_prefix('[') {
         let (index, behind) = index::read(inside)?;
+        if all.len() >= FACT_DEPTH {
+            return Err(IllegalReason::TooDeep);
+        }
         all.push(index);
         text = behind;
     }

@@ -44,6 +44,8 @@ pub enum IllegalReason {
     Index,
     /// More references than a string may have.
     TooMany,
+    /// More indexes than facts have levels.
+    TooDeep,
 }
 
 impl IllegalReason {
@@ -67,6 +69,7 @@ impl IllegalReason {
             Self::Regex => "an index cannot be a regular expression",
             Self::Index => "an index is a key or a number",
             Self::TooMany => "a string may have 1,000 references to facts",
+            Self::TooDeep => "a reference has more than 200 indexes",
         }
     }
 
@@ -86,6 +89,9 @@ impl IllegalReason {
                 "write a key, in quotes if it has blanks, brackets or signs (`${disks['sda 1'][size]}`), or a number from 0 (`${processors[models][0]}`); for the text itself, write `\\$`"
             }
             Self::TooMany => "write several values, or less text",
+            Self::TooDeep => {
+                "facts are read 200 levels deep, so no node has a value there: write fewer indexes"
+            }
             Self::Lone
             | Self::Digit
             | Self::Name

@@ -211,6 +211,23 @@ fn a_string_has_1000_references_at_most() {
 }
 
 #[test]
+fn a_reference_leads_no_deeper_than_facts_are_read() {
+    for root in ["a", "trusted"] {
+        let reference = |indexes| format!("${{{root}{}}}", "[b]".repeat(indexes));
+        let template = Template::parse(&reference(200)).unwrap();
+        assert_eq!(template.references().count(), 1);
+        for indexes in [201, 20_000] {
+            let text = reference(indexes);
+            assert_eq!(Template::parse(&text).unwrap().references().count(), 0);
+            let found = Template::illegal_forms(&text);
+            let reasons: Vec<IllegalReason> = found.iter().map(|it| it.reason).collect();
+            assert_eq!(reasons, [IllegalReason::TooDeep]);
+            assert_eq!(found[0].bytes, 0..text.len());
+        }
+    }
+}
+
+#[test]
 fn keys_stay_as_they_are_and_strings_stay_strings() {
     let written = json!({"$os": ["$is_virtual", 1, null, {"${os}": "${processors[count]}"}]});
     let node = node();

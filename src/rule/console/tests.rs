@@ -356,3 +356,46 @@ proptest! {
         }
     }
 }
+
+/// Returns a path of so many segments behind its root, in both notations.
+fn path_of(segments: usize) -> [Value; 2] {
+    let array: Vec<&str> = std::iter::once("fact").chain((0..segments).map(|_| "a")).collect();
+    [json!(["=", array, "x"]), format!("{} = x", vec!["a"; segments].join(".")).into()]
+}
+
+#[test]
+fn a_path_leads_no_deeper_than_facts_are_read() {
+    let depth = crate::model::FACT_DEPTH;
+    let [array, console] = path_of(depth);
+    assert_eq!(rule::read(&array), rule::read(&console));
+    assert_eq!(rule::to_value(&rule::read(&console).unwrap()), array);
+    for segments in [depth + 1, depth + 2, 20_000] {
+        for (rule, element) in path_of(segments).into_iter().zip([vec![1], vec![]]) {
+            let faults = rule::read(&rule).unwrap_err();
+            assert_eq!((faults.len(), &faults[0].element), (1, &element));
+            assert_eq!(faults[0].message, "the path has more than 200 segments behind its root");
+            let help =
+                "facts are read 200 levels deep, so no node has a value there: shorten the path";
+            assert_eq!(faults[0].help.as_deref(), Some(help));
+        }
+    }
+    for root in ["trusted", "fact", "facts"] {
+        let path = |segments| format!("{root}{} = x", ".a".repeat(segments));
+        assert!(read_console(&path(depth)).is_ok(), "{root}");
+        assert!(read_console(&path(depth + 1)).is_err(), "{root}");
+    }
+}
+
+#[test]
+fn no_more_comparisons_are_read_than_wanted() {
+    let rule = Value::from(format!("a = x{}", " or a = x".repeat(9)));
+    assert!(rule::read_within(&rule, 10).is_ok());
+    let faults = rule::read_within(&rule, 9).unwrap_err();
+    assert_eq!(faults.len(), 1);
+    assert_eq!((faults[0].kind, faults[0].characters.clone()), (RuleFaultKind::Size, Some(81..82)));
+    assert_eq!(faults[0].message, "the rule has more than 9 comparisons");
+    // Where a list is expected, a long text is not read to say how it is written as one.
+    let text = format!("a = x{}", " or a = x".repeat(200_000));
+    let faults = rule::read(&json!(["and", text])).unwrap_err();
+    assert!(faults[0].help.as_ref().unwrap().len() < 100);
+}
