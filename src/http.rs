@@ -71,6 +71,7 @@ mod decisions;
 mod enc_cache;
 mod fleet;
 mod json_list;
+mod json_tree;
 mod known_node;
 mod live_status;
 mod node_conditions;

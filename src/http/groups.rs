@@ -1,6 +1,5 @@
 //! Reading groups.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use super::body::{RULE_VALUES, read, to_json_within};
 use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
+use super::json_tree::JsonTree;
 use super::openapi::errors::{
     BodyErrors, DepthErrors, PageErrors, SnapshotErrors, TranslationErrors,
 };
@@ -168,38 +168,27 @@ pub(super) async fn children(
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let weight = weight(&context);
-    let write = move || {
-        let hierarchy = &context.snapshot.estate.hierarchy;
-        let tree = find(hierarchy, &id, &uri).and_then(|index| {
-            let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
-            Ok(Vec::from_iter(tree(&EditedGroups::of(&controller, &context), index, depth)))
-        });
-        context.json(tree)
+    let asked = find(&context.snapshot.estate.hierarchy, &id, &uri)
+        .and_then(|top| Ok((top, parameters.count("depth")?.unwrap_or(usize::MAX))));
+    let (top, depth) = match asked {
+        Ok(asked) => asked,
+        Err(error) => return Ok(context.json(Err::<(), _>(error))),
     };
-    TOOLS.run(weight, write).await
-}
-
-/// Writes a group with its children, as deep as wanted.
-///
-/// Parents stand before their children, so from the end each group finds its children written.
-fn tree(groups: &EditedGroups<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
-    let hierarchy = &groups.estate.hierarchy;
-    let level = |index| hierarchy.lineage(index).take_while(|it| *it != top).count();
-    let mut written: BTreeMap<GroupIndex, GroupTree> = BTreeMap::new();
-    let inside = hierarchy.indexes().filter(|index| *index >= top && *index < hierarchy.end(top));
-    for index in inside.rev() {
-        let at = level(index);
-        if at > depth {
-            continue;
-        }
-        let group = groups.group(index, View::Own);
-        let immediate_child_count = hierarchy.children(index).count();
-        let children = hierarchy.children(index).filter_map(|child| written.remove(&child));
-        let children = children.collect();
-        written.insert(index, GroupTree { group, immediate_child_count, children });
-    }
-    written.remove(&top)
+    let snapshot = Arc::clone(&context.snapshot);
+    let history = controller.edit_history(snapshot.commit);
+    let mut tree = JsonTree::new(&snapshot.estate.hierarchy, top, depth);
+    let write = move || {
+        let estate = &snapshot.estate;
+        let chunk = tree.next_chunk(&estate.hierarchy, |index| {
+            let id = estate.hierarchy.group(index).id;
+            let edit = history.as_ref().and_then(|history| history.edit(id));
+            let immediate_child_count = estate.hierarchy.children(index).count();
+            let group = show(estate, index, View::Own, edit);
+            GroupTree { group, immediate_child_count, children: Vec::new() }
+        });
+        Ok::<_, Infallible>(chunk)
+    };
+    Ok(context.respond(stream(&TOOLS, weight(&context), write).await?))
 }
 
 /// Shows a group's rules, also as PuppetDB queries.

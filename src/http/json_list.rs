@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::streamed::Chunk;
 
 /// From this size on, what is written is sent.
-const CHUNK: usize = 64 << 10;
+pub(super) const CHUNK: usize = 64 << 10;
 
 /// A list whose elements are made when they are sent.
 pub(super) struct JsonList<I, F> {
