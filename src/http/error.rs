@@ -123,6 +123,12 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
+    /// A rule that is a string is too large to be read.
+    pub(super) fn rule_too_large(most: usize, unit: &str) -> Self {
+        let message = format!("The rule of your request has more than {most} {unit}.");
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
+    }
+
     /// The body comes too slowly.
     pub(super) fn request_timeout() -> Self {
         let message = "The body of your request arrived too slowly.";

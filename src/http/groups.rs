@@ -28,7 +28,8 @@ use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
 use crate::reconcile::Controller;
-use crate::rule::{self, QueryFormat, to_query};
+use crate::rule::{self, QueryFormat, RuleFaultKind, to_query};
+use crate::validation::RULE_BYTES;
 
 /// Returns the group that a part of the URL names.
 pub(super) fn find(
@@ -260,9 +261,16 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
     TOOLS.run(weight, translate).await?
 }
 
-/// Translates the rule of a body.
+/// Translates the rule of a body. A string is one value of JSON, whatever it says: its bytes and its comparisons are
+/// bounded like the values of a list.
 fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
-    let condition = rule::read(body).map_err(|faults| {
+    if body.as_str().is_some_and(|it| it.len() > RULE_BYTES) {
+        return Err(ApiError::rule_too_large(RULE_BYTES, "bytes"));
+    }
+    let condition = rule::read_within(body, RULE_VALUES).map_err(|faults| {
+        if faults.iter().any(|it| it.kind == RuleFaultKind::Size) {
+            return ApiError::rule_too_large(RULE_VALUES, "comparisons");
+        }
         let error = first_problems(faults.iter().map(|it| &it.message), "; ");
         ApiError::schema_violation(body.clone(), "Rule", error.into())
     })?;
