@@ -76,12 +76,12 @@ impl<'a> StateComparison<'a> {
         }
         let watched = [base, head].map(|side| {
             let hierarchy = &side.estate.hierarchy;
-            let changed = ids.iter().filter_map(|id| hierarchy.find(*id));
-            let mut groups: Vec<GroupIndex> =
-                changed.flat_map(|index| frontier(hierarchy, index)).collect();
-            groups.sort_unstable();
-            groups.dedup();
-            outermost(hierarchy, &groups)
+            let mut changed: Vec<GroupIndex> =
+                ids.iter().filter_map(|id| hierarchy.find(*id)).collect();
+            changed.sort_unstable();
+            changed.dedup();
+            let changed = outermost(hierarchy, &changed).into_iter();
+            changed.flat_map(|index| frontier(hierarchy, index)).collect()
         });
         let former = renamed.iter().map(|(old, new)| (*new, *old)).collect();
         let node_files = node_file_changes(base, head);
@@ -294,10 +294,15 @@ impl<'a> StateComparison<'a> {
 /// Returns the groups to ask in the place of one: a group without a rule has no say itself, and its
 /// descendants do not ask it.
 fn frontier(hierarchy: &Hierarchy, index: GroupIndex) -> Vec<GroupIndex> {
-    if hierarchy.group(index).rule.is_some() {
-        return vec![index];
+    let mut found = Vec::new();
+    // The tree may be as deep as it has groups, so this must not call itself for each level.
+    let (mut next, end) = (index.number(), hierarchy.end(index).number());
+    while let Some(at) = hierarchy.at(next).filter(|_| next < end) {
+        let has_rule = hierarchy.group(at).rule.is_some();
+        found.extend(has_rule.then_some(at));
+        next = if has_rule { hierarchy.end(at).number() } else { next + 1 };
     }
-    hierarchy.children(index).flat_map(|child| frontier(hierarchy, child)).collect()
+    found
 }
 
 /// Drops groups below others: they match only what those match.
@@ -317,4 +322,29 @@ fn may_match(hierarchy: &Hierarchy, group: GroupIndex, node: &Node) -> bool {
         None => true,
         Some(rule) => evaluate(rule, node).unwrap_or(true),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hierarchy::root_group;
+    use crate::model::Group;
+
+    /// A function that called itself for each level took more stack than a thread has.
+    #[test]
+    fn a_chain_of_groups_without_rules_may_be_as_long_as_there_are_groups() {
+        let root = root_group().unwrap();
+        let id = |number| if number == 0 { GroupId::ROOT } else { GroupId::from_random(number) };
+        let last = 20_000;
+        let group = |number| Group {
+            id: id(number),
+            name: format!("group {number}").parse().unwrap(),
+            parent: id(number - 1),
+            rule: root.rule.clone().filter(|_| number == last),
+            ..root.clone()
+        };
+        let hierarchy = Hierarchy::build((1..=last).map(group).collect()).unwrap();
+        let first = hierarchy.find(id(1)).unwrap();
+        assert_eq!(frontier(&hierarchy, first), [hierarchy.find(id(last)).unwrap()]);
+    }
 }
