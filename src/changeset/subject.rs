@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashSet;
+
 use super::operation::Operation;
 use super::wording::counted;
 use crate::hierarchy::{GroupKey, Hierarchy, changed_keys, rule_and_pins};
@@ -37,13 +39,10 @@ pub(super) fn of(
             format!("Unpin {} from the group \"{}\"", list(&nodes), name(in_old(id)))
         }
         Operation::UnpinFromAll { nodes } => {
-            let all: Vec<Arc<str>> =
+            let all: HashSet<Arc<str>> =
                 old.groups().flat_map(|it| difference(Some(it), in_new(&it.id))).collect();
-            let nodes: Vec<&str> = nodes
-                .iter()
-                .map(String::as_str)
-                .filter(|it| all.iter().any(|pin| pin.as_ref() == *it))
-                .collect();
+            let nodes: Vec<&str> =
+                nodes.iter().map(String::as_str).filter(|it| all.contains(*it)).collect();
             format!("Unpin {} from all groups", list(&nodes))
         }
         Operation::MakeEnvironment { name } => format!("Add the environment \"{name}\""),
@@ -91,7 +90,10 @@ fn edited(before: &Group, after: &Group, new: &Hierarchy) -> String {
 /// Returns the nodes that are pinned to the first form of a group and not to the second.
 fn difference(first: Option<&Group>, second: Option<&Group>) -> Vec<Arc<str>> {
     let pins = |group: Option<&Group>| group.map_or_else(Vec::new, |it| rule_and_pins(it).1);
-    let gone = pins(second);
+    if first.map(|it| &it.rule) == second.map(|it| &it.rule) {
+        return Vec::new();
+    }
+    let gone: HashSet<Arc<str>> = pins(second).into_iter().collect();
     pins(first).into_iter().filter(|it| !gone.contains(it)).collect()
 }
 
@@ -102,4 +104,28 @@ fn list(nodes: &[impl AsRef<str>]) -> String {
     let more = nodes.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hierarchy::root_group;
+    use crate::rule::with_pins;
+
+    /// Each pinned node was compared with each.
+    #[test]
+    fn the_nodes_of_two_long_lists_that_differ_are_found() {
+        let pins = |from: usize| -> Vec<Arc<str>> {
+            (from..from + 100_000).map(|it| format!("n{it}").into()).collect()
+        };
+        let group = |from| Group {
+            rule: with_pins(None, &pins(from)).map(Arc::new),
+            ..root_group().unwrap()
+        };
+        let (before, after) = (group(0), group(2));
+        let found = difference(Some(&after), Some(&before));
+        assert_eq!(found, [Arc::from("n100000"), Arc::from("n100001")]);
+        assert_eq!(list(&found), "n100000, n100001");
+        assert!(difference(Some(&after), Some(&after)).is_empty());
+    }
 }
