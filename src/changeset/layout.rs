@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
 
+/// How many directories lie within each other below that of all groups. The children of a deeper group stand beside it:
+/// the paths of a chain of thousands of groups would be longer than all that is in the files.
+const DEPTH: usize = 16;
+
 /// Returns the file of each group, in directories that follow the hierarchy: a group is
 /// `<parent's directory>/<name>.yaml`, its children are in `<parent's directory>/<name>/`.
 pub fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
@@ -29,7 +33,11 @@ pub fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
         let path = parent.join(format!("{stem}.yaml"));
         taken.insert(path.clone());
         // The children of the root group are at the top.
-        let below = if group.id == GroupId::ROOT { PathBuf::new() } else { parent.join(&stem) };
+        let below = match parent.components().count() {
+            _ if group.id == GroupId::ROOT => PathBuf::new(),
+            DEPTH.. => parent,
+            _ => parent.join(&stem),
+        };
         directories.insert(index, below);
         files.push((path, index));
     }
@@ -44,9 +52,13 @@ pub(super) fn path_of(
     top: &str,
     is_taken: &dyn Fn(&str) -> bool,
 ) -> String {
-    let directory = parent_file
+    let below = parent_file
         .and_then(|it| it.strip_suffix(".yaml").or_else(|| it.strip_suffix(".yml")))
         .unwrap_or(top);
+    let directories = |path: &str| path.split('/').count();
+    let is_deep = directories(below) > directories(top) + DEPTH;
+    let beside = below.rsplit_once('/').filter(|_| is_deep);
+    let directory = beside.map_or(below, |(directory, _)| directory);
     let id = group.id.to_string();
     let head = id.split('-').next().unwrap_or_default();
     let stem = file_name(group.name.as_str());
@@ -78,6 +90,35 @@ fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The paths of such a chain took gigabytes of memory, and no commit may have such long ones.
+    #[test]
+    fn a_chain_of_groups_has_short_paths() {
+        let root = crate::hierarchy::root_group().unwrap();
+        let id = |number| if number == 0 { GroupId::ROOT } else { GroupId::from_random(number) };
+        let group = |number: u128| Group {
+            id: id(number),
+            // Names repeat in the environments.
+            name: format!("group {}", number % 700).parse().unwrap(),
+            environment: format!("e{}", number / 700).parse().unwrap(),
+            parent: id(number - 1),
+            ..root.clone()
+        };
+        let groups: Vec<Group> = (1..3_000).map(group).collect();
+        let mut taken: BTreeSet<String> = BTreeSet::new();
+        let mut file: Option<String> = None;
+        for group in &groups {
+            let path = path_of(group, file.as_deref(), "data/groups", &|it| taken.contains(it));
+            assert!(path.starts_with("data/groups/group-1") && path.split('/').count() <= 19);
+            assert!(taken.insert(path.clone()), "{path}");
+            file = Some(path);
+        }
+        let files = files(&Hierarchy::build(groups).unwrap());
+        let paths: BTreeSet<&PathBuf> = files.iter().map(|(path, _)| path).collect();
+        assert_eq!((files.len(), paths.len()), (3_000, 3_000));
+        let deepest = paths.iter().map(|it| it.components().count()).max();
+        assert_eq!(deepest, Some(17));
+    }
 
     #[test]
     fn names_become_safe_file_names() {
