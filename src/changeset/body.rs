@@ -146,9 +146,11 @@ fn problems(reading: &FileReading) -> String {
 /// Merges a delta into a value: what is null is taken out, objects are merged, all else is
 /// replaced.
 pub(super) fn merge(current: &mut Map<String, Value>, delta: &Map<String, Value>) {
+    // At once: to take out one of many keys moves all behind it.
+    current.retain(|key, _| !delta.get(key).is_some_and(Value::is_null));
     for (key, value) in delta {
         match (value, current.get_mut(key)) {
-            (Value::Null, _) => drop(current.shift_remove(key)),
+            (Value::Null, _) => {}
             (Value::Object(delta), Some(Value::Object(inner))) => merge(inner, delta),
             (Value::Object(delta), _) => {
                 let mut fresh = Map::new();

@@ -1,8 +1,9 @@
 //! The checks whose answers the API promises; validation finds everything else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use hashbrown::HashMap;
 use serde_json::{Value, json};
 
 use super::body::read_group;
@@ -188,14 +189,25 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
 
 /// Returns the groups from which no way leads to the root group; there are no cycles.
 fn unreachable(groups: &[Group]) -> Vec<&Group> {
-    let parents: BTreeMap<GroupId, GroupId> = groups.iter().map(|it| (it.id, it.parent)).collect();
-    let reaches = |group: &Group| {
-        let up = std::iter::successors(Some(group.id), |id| {
-            parents.get(id).copied().filter(|_| *id != GroupId::ROOT)
-        });
-        parents.contains_key(&GroupId::ROOT) && up.last() == Some(GroupId::ROOT)
-    };
-    groups.iter().filter(|group| !reaches(group)).collect()
+    let parents: HashMap<GroupId, GroupId> = groups.iter().map(|it| (it.id, it.parent)).collect();
+    // Where the ways of the groups lead that were followed before: a chain of all groups is followed once.
+    let mut reaching: HashMap<GroupId, bool> = HashMap::new();
+    reaching.insert(GroupId::ROOT, parents.contains_key(&GroupId::ROOT));
+    for group in groups {
+        let (mut way, mut next) = (Vec::new(), group.id);
+        let reaches = loop {
+            if let Some(known) = reaching.get(&next) {
+                break *known;
+            }
+            way.push(next);
+            match parents.get(&next) {
+                Some(parent) => next = *parent,
+                None => break false,
+            }
+        };
+        reaching.extend(way.into_iter().map(|it| (it, reaches)));
+    }
+    groups.iter().filter(|it| reaching.get(&it.id) != Some(&true)).collect()
 }
 
 /// Refuses classes and parameters that the catalogues do not have, in the groups that change and
@@ -275,6 +287,33 @@ fn missing<'g>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn group(number: u128, parent: u128) -> Group {
+        let id = |number| if number == 0 { GroupId::ROOT } else { GroupId::from_random(number) };
+        let root = crate::hierarchy::root_group().unwrap();
+        Group { id: id(number), parent: id(parent), ..root }
+    }
+
+    /// The way up from each group was followed to its end: 60,000 groups in a chain took minutes.
+    #[test]
+    fn a_long_chain_reaches_the_root_group_or_does_not() {
+        let count = 60_000;
+        let chain = |top: u128| -> Vec<Group> {
+            (1..count).map(|it| group(it, if it == 1 { top } else { it - 1 })).collect()
+        };
+        let with_root = |mut groups: Vec<Group>| {
+            groups.push(group(0, 0));
+            groups
+        };
+        assert!(unreachable(&with_root(chain(0))).is_empty());
+        assert_eq!(unreachable(&chain(0)).len(), chain(0).len());
+        let lost = with_root(chain(count));
+        let found: Vec<GroupId> = unreachable(&lost).iter().map(|it| it.id).collect();
+        assert!(found.iter().eq(lost.iter().map(|it| &it.id).take(lost.len() - 1)));
+        let mixed = [group(0, 0), group(1, 2), group(2, 0), group(3, 4), group(4, 9)];
+        let found: Vec<GroupId> = unreachable(&mixed).iter().map(|it| it.id).collect();
+        assert_eq!(found, [mixed[3].id, mixed[4].id]);
+    }
 
     #[test]
     fn of_many_entries_that_do_not_conform_the_first_are_shown() {

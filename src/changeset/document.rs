@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use serde_json::{Map, Value};
 
 use crate::document::{ValueLayout, write};
@@ -188,13 +189,12 @@ fn amended_classes(document: Option<&Value>, classes: &Classes) -> Value {
     let old = document.and_then(Value::as_object);
     let Value::Object(new) = classes_to_value(classes) else { return Value::Null };
     // A class may be written with a leading `::`.
-    let spelled = |name: &str| {
-        let plain = |key: &String| key.strip_prefix("::").unwrap_or(key) == name;
-        old.and_then(|old| old.keys().find(|key| plain(key)).cloned())
-    };
+    let written = old.into_iter().flat_map(Map::keys);
+    let spelled: HashMap<&str, &String> =
+        written.map(|key| (key.strip_prefix("::").unwrap_or(key), key)).collect();
     let mut respelled = Map::new();
     for (name, parameters) in new {
-        let key = spelled(&name).unwrap_or(name);
+        let key = spelled.get(name.as_str()).map_or(name, |it| (*it).clone());
         let before = old.and_then(|old| old.get(&key));
         let empty = parameters.as_object().is_some_and(Map::is_empty);
         let value = match before {
@@ -212,17 +212,14 @@ fn amended_classes(document: Option<&Value>, classes: &Classes) -> Value {
 /// that of the alphabet, or else at the end.
 fn ordered(old: Option<&Map<String, Value>>, new: Value) -> Value {
     let (Some(old), Value::Object(mut new)) = (old, new.clone()) else { return new };
-    let mut all = Map::new();
-    for key in old.keys() {
-        if let Some(value) = new.shift_remove(key) {
-            all.insert(key.clone(), value);
-        }
+    let mut keys: Vec<String> = old.keys().filter(|it| new.contains_key(*it)).cloned().collect();
+    let is_sorted = keys.len() > 1 && keys.is_sorted();
+    keys.extend(new.keys().filter(|it| !old.contains_key(*it)).cloned());
+    if is_sorted {
+        keys.sort_unstable();
     }
-    let sorted = all.len() > 1 && all.keys().is_sorted();
-    for (key, value) in new {
-        let at = all.keys().position(|it| *it > key).filter(|_| sorted).unwrap_or(all.len());
-        all.shift_insert(at, key, value);
-    }
+    let mut value = |key: &String| new.get_mut(key).map(Value::take).unwrap_or_default();
+    let all: Map<String, Value> = keys.into_iter().map(|key| (key.clone(), value(&key))).collect();
     all.into()
 }
 
@@ -252,5 +249,55 @@ impl DocumentFields {
         } else {
             self.set(key, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(keys: &[u32]) -> Map<String, Value> {
+        keys.iter().map(|it| (format!("k{it:06}"), Value::from(*it))).collect()
+    }
+
+    /// Puts keys in order one by one, as [`ordered`] does at once.
+    fn one_by_one(old: &Map<String, Value>, mut new: Map<String, Value>) -> Map<String, Value> {
+        let mut all = Map::new();
+        for key in old.keys() {
+            all.extend(new.shift_remove(key).map(|value| (key.clone(), value)));
+        }
+        let is_sorted = all.len() > 1 && all.keys().is_sorted();
+        for (key, value) in new {
+            let at = all.keys().position(|it| *it > key).filter(|_| is_sorted);
+            all.shift_insert(at.unwrap_or(all.len()), key, value);
+        }
+        all
+    }
+
+    #[test]
+    fn keys_have_the_order_that_they_have_one_by_one() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut keys = |sorts: bool| {
+            let mut keys: Vec<u32> = (0..rng.usize(..8)).map(|_| rng.u32(..12)).collect();
+            if sorts {
+                keys.sort_unstable();
+            }
+            keys
+        };
+        for round in 0..2_000 {
+            let (old, new) = (object(&keys(round % 2 == 0)), object(&keys(false)));
+            let expected = one_by_one(&old, new.clone());
+            let found = ordered(Some(&old), new.into());
+            assert_eq!(found.to_string(), Value::from(expected).to_string());
+        }
+    }
+
+    /// To take out one of many keys moved all behind it.
+    #[test]
+    fn many_keys_are_put_in_order() {
+        let keys: Vec<u32> = (0..120_000).collect();
+        let old = object(&keys);
+        let found = ordered(Some(&old), object(&keys).into());
+        assert!(found.as_object().unwrap().keys().eq(old.keys()));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::context::WriteContext;
@@ -20,6 +20,8 @@ use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
 struct FilesDraft<'g> {
     context: &'g WriteContext<'g>,
     files: BTreeMap<String, Option<String>>,
+    /// The files that new groups were given.
+    created: HashMap<GroupId, String>,
 }
 
 /// Returns the files that differ between the groups as they are and as they shall be.
@@ -29,7 +31,7 @@ pub(super) fn changes(
     new: &Hierarchy,
 ) -> Result<BTreeMap<String, Option<String>>, Rejection> {
     let old = &context.estate.hierarchy;
-    let mut draft = FilesDraft { context, files: BTreeMap::new() };
+    let mut draft = FilesDraft { context, files: BTreeMap::new(), created: HashMap::new() };
     let written: BTreeSet<GroupIndex> =
         changes.written.iter().filter_map(|it| new.find(it.id)).collect();
     let naming = naming_moved(old, new, &moved_names(old, changes));
@@ -108,7 +110,7 @@ impl FilesDraft<'_> {
         let Some((path, text, number)) = self.find(before)? else {
             let path =
                 path_of(after, None, &self.context.layout.groups, &|it| self.text(it).is_some());
-            self.files.insert(path, Some(new_document(after, new)));
+            self.make(path, after, new);
             return Ok(());
         };
         let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
@@ -142,19 +144,17 @@ impl FilesDraft<'_> {
         let parent = new.parent(index).map(|it| new.group(it)).filter(|it| it.id != GroupId::ROOT);
         let parent_file = parent.and_then(|parent| {
             let written = self.context.origins.get(&parent.id).map(|it| it.file.to_string());
-            written.or_else(|| self.file_of_new(parent.id))
+            written.or_else(|| self.created.get(&parent.id).cloned())
         });
         let directory = &self.context.layout.groups;
         let path = path_of(group, parent_file.as_deref(), directory, &|it| self.text(it).is_some());
-        self.files.insert(path, Some(new_document(group, new)));
+        self.make(path, group, new);
     }
 
-    /// Returns the file that a group was given just now.
-    fn file_of_new(&self, id: GroupId) -> Option<String> {
-        let written = |path: &str, text: &Option<String>| {
-            text.as_deref().and_then(|text| locate(&path.into(), text, id)).is_some()
-        };
-        self.files.iter().find(|(path, text)| written(path, text)).map(|(path, _)| path.clone())
+    /// Puts a group into a file of its own.
+    fn make(&mut self, path: String, group: &Group, new: &Hierarchy) {
+        self.files.insert(path.clone(), Some(new_document(group, new)));
+        self.created.insert(group.id, path);
     }
 }
 

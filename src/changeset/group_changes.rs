@@ -1,6 +1,6 @@
 //! The groups that a write makes, edits and removes.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{EnvironmentName, Group, GroupId};
@@ -60,7 +60,8 @@ impl GroupChanges {
         let name = |group: &Group| (group.name.clone(), group.environment.clone());
         let mut seen: HashSet<(_, EnvironmentName)> = HashSet::new();
         let written: HashSet<GroupId> = self.written.iter().map(|it| it.id).collect();
-        let stays = |it: &&Group| !written.contains(&it.id) && !self.removed.contains(&it.id);
+        let removed: HashSet<GroupId> = self.removed.iter().copied().collect();
+        let stays = |it: &&Group| !written.contains(&it.id) && !removed.contains(&it.id);
         let others = old.named(&names).map(|it| old.group(it)).filter(stays);
         seen.extend(others.map(name));
         self.written.iter().all(|it| seen.insert(name(it)))
@@ -68,9 +69,11 @@ impl GroupChanges {
 
     /// Returns all groups after the write.
     pub(super) fn all(&self, old: &Hierarchy) -> Vec<Group> {
-        let written = |id: GroupId| self.written.iter().find(|it| it.id == id);
-        let stay = old.groups().filter(|it| !self.removed.contains(&it.id));
-        let old_ones = stay.map(|it| written(it.id).unwrap_or(it).clone());
+        let written: HashMap<GroupId, &Group> =
+            self.written.iter().rev().map(|it| (it.id, it)).collect();
+        let removed: HashSet<GroupId> = self.removed.iter().copied().collect();
+        let stay = old.groups().filter(|it| !removed.contains(&it.id));
+        let old_ones = stay.map(|it| written.get(&it.id).copied().unwrap_or(it).clone());
         let new_ones = self.written.iter().filter(|it| old.find(it.id).is_none()).cloned();
         old_ones.chain(new_ones).collect()
     }

@@ -1,5 +1,6 @@
 //! Comparing a document with what it shall be, and collecting the changes.
 
+use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::super::token::line_start;
@@ -103,10 +104,11 @@ impl<'t> Plan<'t> {
     ) -> Option<()> {
         let mut steps: Vec<AlignStep> = Vec::new();
         let names: Vec<&'v String> = fields.keys().collect();
-        let number = |key: &str| names.iter().position(|it| *it == key);
-        let is_new = |it: &usize| {
-            names.get(*it).is_some_and(|key| !entries.iter().any(|entry| entry.key == **key))
-        };
+        let numbers: HashMap<&str, usize> =
+            names.iter().enumerate().map(|(number, key)| (key.as_str(), number)).collect();
+        let number = |key: &str| numbers.get(key).copied();
+        let known: HashSet<&str> = entries.iter().map(|entry| entry.key.as_ref()).collect();
+        let is_new = |it: &usize| names.get(*it).is_some_and(|key| !known.contains(key.as_str()));
         // What is new stands behind the key that it follows in what is wanted.
         steps.extend((0..names.len()).take_while(is_new).map(|new| AlignStep::Insert { new }));
         for (old, entry) in entries.iter().enumerate() {
