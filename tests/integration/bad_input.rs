@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 
-use crate::follow::has;
+use crate::follow::{has, live};
 use crate::program::{Daemon, GitRepository};
 use crate::table::each_row;
 
@@ -143,4 +143,107 @@ fn a_locked_file_of_nodes_delays_no_answer_and_is_reported() {
     daemon.wait_until("nodes are stored again", |it| {
         it.get("/controller/nodes?q=after").json()["total"] == 1
     });
+}
+
+/// Waits until a daemon has rejected a commit, and returns the first that it found.
+fn rejected(daemon: &Daemon, commit: &str) -> serde_json::Value {
+    let failed = || daemon.get("/controller/status").json()["last_failed"].clone();
+    daemon.wait_until("the commit is rejected", |_| failed()["commit"] == commit);
+    failed()["diagnostics"][0].clone()
+}
+
+/// Trees of the paths that rules mention are as deep as these: such a rule ended the process.
+#[test]
+fn a_path_that_no_fact_has_ends_no_daemon() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/web.yaml", WEB)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--interval", "200ms"]);
+    let message = "the path has more than 200 segments behind its root";
+    let path = |segments: usize| vec!["a"; segments].join(".");
+    let rule = format!("{} = x", path(20_000));
+    let text = format!("name: Deep\nrule: {rule}\n");
+    let deep = repository.commit("a path", &[("groups/deep.yaml", &text)]);
+    let failed = rejected(&daemon, &deep);
+    assert_eq!(
+        (&failed["kind"], &failed["message"], &failed["line"], &failed["column"]),
+        (&json!("invalid-rule"), &json!(message), &json!(2), &json!(7))
+    );
+    let asked = daemon.request("GET", &format!("/v1/classified/nodes/n?commit={deep}"), "");
+    assert_eq!(asked.status, 422, "{}", asked.body);
+    let refused = |path: &str, body: &serde_json::Value| {
+        let answer = daemon.request("POST", path, &body.to_string());
+        assert_eq!(answer.status, 400, "{path}: {}", answer.body);
+        assert!(answer.body.contains(message), "{path}: {}", answer.body);
+    };
+    refused("/controller/query", &json!({"rule": rule}));
+    refused("/v1/rules/translate", &json!(rule));
+    let array: Vec<&str> = std::iter::once("fact").chain(vec!["a"; 20_000]).collect();
+    refused("/v1/rules/translate", &json!(["=", array, "x"]));
+    let root = "00000000-0000-4000-8000-000000000000";
+    let group = json!({"name": "D", "parent": root, "classes": {}, "rule": ["=", array, "x"]});
+    refused("/v1/validate/group", &group);
+    // The deepest that is allowed.
+    let text = format!("name: Deep\nrule: {} = x\n", path(200));
+    let good = repository.commit("a shorter path", &[("groups/deep.yaml", &text)]);
+    daemon.wait_until("the commit answers", |it| live(it).as_ref() == Some(&good));
+    check_in(&daemon, "web1");
+}
+
+/// The same by facts that are put into values.
+#[test]
+fn a_reference_in_a_value_that_no_fact_has_ends_no_daemon() {
+    let repository = GitRepository::new();
+    let text = format!("{WEB}variables: {{v: '${{a{}}}'}}\n", "[b]".repeat(20_000));
+    let settings = ("clade.yaml", "interpolate: true\n");
+    repository.commit("first", &[settings, ("groups/web.yaml", WEB)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--interval", "200ms"]);
+    let deep = repository.commit("a reference", &[("groups/web.yaml", &text)]);
+    let failed = rejected(&daemon, &deep);
+    assert_eq!(
+        (&failed["kind"], &failed["message"]),
+        (&json!("schema-violation"), &json!("a reference has more than 200 indexes"))
+    );
+    check_in(&daemon, "web1");
+}
+
+/// A string is one value of JSON: the number of values did not bound it.
+#[test]
+fn a_rule_that_is_a_long_string_is_not_translated() {
+    let (_repository, _data, daemon) = serve();
+    let rule = |terms: usize| json!(vec!["a=x"; terms].join(" or ")).to_string();
+    for (terms, unit) in [(50_001, "50000 comparisons"), (1_700_000, "1048576 bytes")] {
+        let refused = daemon.request("POST", "/v1/rules/translate", &rule(terms));
+        assert_eq!((refused.status, &refused.json()["kind"]), (413, &json!("payload-too-large")));
+        let message = format!("The rule of your request has more than {unit}.");
+        assert_eq!(refused.json()["msg"], json!(message));
+    }
+    assert_eq!(daemon.request("POST", "/v1/rules/translate", &rule(50_000)).status, 200);
+}
+
+/// As one nested value, the tree took more stack than a thread has.
+#[test]
+fn the_children_of_a_chain_of_groups_are_shown() {
+    let groups: Vec<String> = (0..12_000)
+        .map(|it| {
+            format!(
+                "name: g{it}\nparent: {}\n",
+                if it == 0 { "All Nodes".into() } else { format!("g{}", it - 1) }
+            )
+        })
+        .collect();
+    let files: Vec<(String, String)> = groups
+        .chunks(2_000)
+        .enumerate()
+        .map(|(at, some)| (format!("groups/{at}.yaml"), some.join("---\n")))
+        .collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let repository = GitRepository::new();
+    repository.commit("first", &files);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let answer = daemon.get("/v1/group-children/00000000-0000-4000-8000-000000000000");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body.matches("\"immediate_child_count\":1,").count(), 12_000);
+    // The end stands in one piece, with the marks of the transfer around it.
+    assert!(answer.body.contains(&format!("{}]", "]}".repeat(12_001))));
 }
