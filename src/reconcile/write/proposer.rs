@@ -5,17 +5,28 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::applier::Applier;
+use super::applier::{Applier, Tip};
 use super::message;
 use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
-use crate::git::PushError;
+use crate::git::{PushError, ReadError};
+use crate::model::CommitId;
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::source::Source;
 
-/// Proposes writes. The same request gets the same branch, so proposals need no record.
+/// How many branches one change has at most: each time that it is merged and undone takes another.
+const MOST_BRANCHES: usize = 100;
+
+/// A branch that waits for review.
+struct PushedBranch {
+    branch: String,
+    commit: CommitId,
+}
+
+/// Proposes writes. While a change waits for review, the same request gets the same branch, so proposals need no
+/// record.
 pub(super) struct Proposer {
     pub(super) applier: Arc<Applier>,
     pub(super) source: Arc<Source>,
@@ -35,19 +46,73 @@ impl Proposer {
             let edit = answer.group().and_then(|group| self.edits.of(commit)?.edit(group));
             return Ok(Written::Active { snapshot, answer, edit, changed: false, receipt: None });
         }
-        let branch = format!("clade/{}", change_id(request, &changeset));
-        let full = format!("refs/heads/{branch}");
         let shown = self.state.show_push();
-        let pushed = self.source.push_new_branch(&tip.repository, &full, commit);
+        let pushed = self.push(&tip, request, &changeset, commit);
         drop(shown);
-        let commit = match pushed {
-            Ok(()) => commit,
-            // The same was proposed before.
-            Err(PushError::Moved) => tip.repository.resolve(&branch).unwrap_or(commit),
-            Err(error) => return Err(error.into()),
-        };
+        let PushedBranch { branch, commit } = pushed?;
         let url = self.open(request, &changeset, &branch, &tip.branch);
         Ok(Written::Proposed { branch, commit, url })
+    }
+
+    /// Pushes a commit to a branch of its own, unless a branch waits for review that changes the same. The names of
+    /// those that did, and were merged, are taken.
+    fn push(
+        &self,
+        tip: &Tip,
+        request: &WriteRequest,
+        changeset: &Changeset,
+        commit: CommitId,
+    ) -> Result<PushedBranch, WriteError> {
+        let id = change_id(request, changeset);
+        for number in 1..=MOST_BRANCHES {
+            let branch =
+                if number == 1 { format!("clade/{id}") } else { format!("clade/{id}-{number}") };
+            let full = format!("refs/heads/{branch}");
+            match self.source.push_new_branch(&tip.repository, &full, commit) {
+                Ok(()) => return Ok(PushedBranch { branch, commit }),
+                Err(PushError::Moved) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let proposed = self.head_of(tip, &branch)?;
+            if self.is_open(tip, changeset, proposed).map_err(|it| WriteError::internal(&it))? {
+                return Ok(PushedBranch { branch, commit: proposed });
+            }
+        }
+        Err(WriteError::Blocked(format!(
+            "the branches clade/{id} to clade/{id}-{MOST_BRANCHES} are merged or outdated: delete them"
+        )))
+    }
+
+    /// Returns where a branch of the remote is.
+    fn head_of(&self, tip: &Tip, branch: &str) -> Result<CommitId, WriteError> {
+        if let Ok(head) = tip.repository.resolve(branch) {
+            return Ok(head);
+        }
+        // Another daemon made it.
+        if let Some(mirror) = self.source.mirror() {
+            mirror.fetch_others().map_err(WriteError::Unreachable)?;
+        }
+        tip.repository.resolve(branch).map_err(|_| WriteError::Conflict(1))
+    }
+
+    /// Returns whether a branch would still bring a change to the tip: it was not merged, and the files that change
+    /// are as they were when it began. Where they are not, it could conflict with what came since.
+    fn is_open(
+        &self,
+        tip: &Tip,
+        changeset: &Changeset,
+        proposed: CommitId,
+    ) -> Result<bool, ReadError> {
+        let repository = &tip.repository;
+        if repository.is_ancestor(proposed, tip.commit)? {
+            return Ok(false);
+        }
+        let Some(began) = repository.merge_base(proposed, tip.commit)? else { return Ok(false) };
+        let is_same = |path: &String| {
+            let text = |commit| self.source.text(repository, commit, path);
+            text(began) == text(tip.commit)
+        };
+        Ok(changeset.files.keys().all(is_same))
     }
 
     /// Opens a pull request; a branch without one is a proposal all the same.

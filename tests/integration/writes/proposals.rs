@@ -87,3 +87,117 @@ fn a_proposal_opens_a_pull_request_on_the_forge() {
     let pulls = asked.iter().filter(|(path, _)| path == "/repos/o/r/pulls");
     assert_eq!(pulls.map(|(_, token)| token.as_str()).collect::<Vec<_>>(), ["token secret"]);
 }
+
+/// A reviewer who merges proposals and keeps their branches.
+struct Reviewed {
+    hub: Hub,
+    daemon: Daemon,
+    _data: tempfile::TempDir,
+}
+
+impl Reviewed {
+    fn new() -> Self {
+        let hub = Hub::new(&[
+            ("groups/a.yaml", &format!("name: A\nid: {A}\nvariables: {{v: none}}\n")),
+            ("groups/b.yaml", "name: B\n"),
+        ]);
+        let data = tempfile::tempdir().unwrap();
+        let (path, directory) = (hub.text_path(), data.path().to_str().unwrap().to_owned());
+        let daemon =
+            Daemon::start(&["--repo", &path, "--data-dir", &directory, "--writes", "propose"]);
+        Self { hub, daemon, _data: data }
+    }
+
+    /// Proposes a change, which is to be made to the branch as it is now; returns its branch.
+    fn propose(&self, method: &str, path: &str, body: &Value) -> String {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let proposed = self.daemon.request(method, path, &body);
+        assert_eq!(proposed.status, 202, "{method} {path}: {}", proposed.body);
+        let proposed = proposed.json();
+        let branch = proposed["branch"].as_str().unwrap().to_owned();
+        let head = self.hub.inner.find_reference(&format!("refs/heads/{branch}")).unwrap();
+        let head = head.peel_to_commit().unwrap();
+        assert_eq!(proposed["commit"], head.id().to_string());
+        let main = self.hub.head().unwrap();
+        let base = self.hub.inner.merge_base(head.id(), main.id()).unwrap();
+        assert_ne!(base, head.id(), "{branch} brings nothing");
+        let mut merged = self.hub.inner.merge_commits(&main, &head, None).unwrap();
+        assert!(!merged.has_conflicts(), "{branch} cannot be merged");
+        let tree = merged.write_tree_to(&self.hub.inner).unwrap();
+        assert_ne!(tree, main.tree_id(), "{branch} changes nothing");
+        branch
+    }
+
+    fn wait(&self) {
+        self.daemon.request("POST", "/controller/reconcile", "");
+        self.daemon.wait_until("the merge is live", |it| {
+            it.get("/controller/status").json()["active"]["commit"] == self.hub.head_id()
+        });
+    }
+
+    /// Merges a branch: the main branch goes to it, or gets a commit of its own with what it changes.
+    fn merge(&self, branch: &str, is_squashed: bool) {
+        let repository = &self.hub.inner;
+        let head = repository.find_reference(&format!("refs/heads/{branch}")).unwrap();
+        let (head, main) = (head.peel_to_commit().unwrap(), self.hub.head().unwrap());
+        let mut merged = repository.merge_commits(&main, &head, None).unwrap();
+        let tree = repository.find_tree(merged.write_tree_to(repository).unwrap()).unwrap();
+        let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
+        let parents = if is_squashed { vec![&main] } else { vec![&main, &head] };
+        repository.commit(Some("refs/heads/main"), &ada, &ada, "Merge", &tree, &parents).unwrap();
+        self.wait();
+    }
+}
+
+const A: &str = "aaaaaaaa-0000-4000-8000-00000000000a";
+
+#[test]
+fn a_change_that_was_merged_and_undone_is_proposed_again() {
+    for is_squashed in [false, true] {
+        let reviewed = Reviewed::new();
+        let path = format!("/v1/groups/{A}");
+        let (pin, unpin) = (format!("{path}/pin"), format!("{path}/unpin"));
+        let nodes = json!({"nodes": ["web1"]});
+        let new = json!({"name": "N", "parent": ROOT, "classes": {}});
+        for _ in 0..3 {
+            let branch = reviewed.propose("POST", &pin, &nodes);
+            // It waits for review, whatever is changed elsewhere.
+            assert_eq!(reviewed.propose("POST", &pin, &nodes), branch);
+            let text = format!("name: B\ndescription: {:?}\n", reviewed.hub.head_id());
+            reviewed.hub.commit("Elsewhere", &[("groups/b.yaml", &text)]);
+            reviewed.wait();
+            assert_eq!(reviewed.propose("POST", &pin, &nodes), branch);
+            reviewed.merge(&branch, is_squashed);
+            reviewed.merge(&reviewed.propose("POST", &unpin, &nodes), is_squashed);
+
+            reviewed.merge(&reviewed.propose("POST", "/v1/groups", &new), is_squashed);
+            let groups = groups(&reviewed.daemon);
+            let made = groups.iter().find(|it| it["name"] == "N").unwrap()["id"].clone();
+            let made = format!("/v1/groups/{}", made.as_str().unwrap());
+            reviewed.merge(&reviewed.propose("DELETE", &made, &Value::Null), is_squashed);
+
+            let fresh = "/v1/environments/fresh";
+            reviewed.merge(&reviewed.propose("PUT", fresh, &Value::Null), is_squashed);
+            reviewed.merge(&reviewed.propose("DELETE", fresh, &Value::Null), is_squashed);
+        }
+    }
+}
+
+#[test]
+fn a_change_is_proposed_against_what_the_group_says_now() {
+    let reviewed = Reviewed::new();
+    let path = format!("/v1/groups/{A}");
+    let body = json!({"variables": {"v": "one"}});
+    let branch = reviewed.propose("POST", &path, &body);
+    let text = format!("name: A\nid: {A}\nvariables: {{v: two}}\n");
+    reviewed.hub.commit("By hand", &[("groups/a.yaml", &text)]);
+    reviewed.wait();
+    // The first branch and the branch that is followed change the same line.
+    let next = reviewed.propose("POST", &path, &body);
+    assert_ne!(next, branch);
+    assert_eq!(reviewed.propose("POST", &path, &body), next);
+    // A branch that was deleted is made again.
+    let mut gone = reviewed.hub.inner.find_reference(&format!("refs/heads/{next}")).unwrap();
+    gone.delete().unwrap();
+    reviewed.propose("POST", &path, &body);
+}
