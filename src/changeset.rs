@@ -17,6 +17,7 @@ mod layout;
 mod number;
 mod operation;
 mod outcome;
+mod permitted;
 mod rejection;
 mod scope;
 mod subject;
@@ -31,6 +32,7 @@ pub use layout::files as layout_of;
 pub use number::check_numbers;
 pub use operation::Operation;
 pub use outcome::{Changeset, WriteOutcome};
+pub use permitted::PermittedWrite;
 pub use rejection::{Rejection, RejectionKind};
 pub use scope::Scope;
 pub use wording::{SHOWN_PROBLEMS, first_problems};
@@ -42,16 +44,16 @@ pub use wording::{SHOWN_PROBLEMS, first_problems};
 /// Returns why the write is rejected.
 pub fn compute(
     context: &WriteContext<'_>,
-    operation: &Operation,
-    scopes: &[Scope],
+    write: PermittedWrite<'_>,
 ) -> Result<Changeset, Rejection> {
+    let PermittedWrite { operation, scopes } = write;
     let planned = operation::plan(context, operation, scopes)?;
     let old = &context.estate.hierarchy;
     scope::check(scopes, old, &planned.changes)?;
     let hierarchy = check::build(old, &planned.changes)?;
     check::referents(context, &planned.changes, &hierarchy)?;
     let mut files = files::changes(context, &planned.changes, &hierarchy)?;
-    let environments = environment::changes(context, operation, scopes)?;
+    let environments = environment::changes(context, write)?;
     let subject = subject::of(operation, old, &hierarchy, &environments.names);
     files.extend(environments.files);
     Ok(Changeset { files, subject, answer: planned.answer })

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
 use super::context::WriteContext;
 use super::operation::Operation;
+use super::permitted::PermittedWrite;
 use super::rejection::{Rejection, RejectionKind};
-use super::scope::Scope;
+use super::scope::{self, Scope};
 use super::wording::counted;
 use crate::document::{ValueLayout, write};
 use crate::model::EnvironmentName;
@@ -27,21 +28,17 @@ pub(super) struct EnvironmentChanges {
 /// catalogue is up to date.
 pub(super) fn changes(
     context: &WriteContext<'_>,
-    operation: &Operation,
-    scopes: &[Scope],
+    write: PermittedWrite<'_>,
 ) -> Result<EnvironmentChanges, Rejection> {
-    let (files, name) = match operation {
+    let (files, name) = match write.operation {
         Operation::MakeEnvironment { name } => (make(context, name), name),
         Operation::RemoveEnvironment { name } => (remove(context, name)?, name),
-        Operation::UpdateClasses { catalogues } => {
-            check_may_update_classes(scopes)?;
-            return update(context, catalogues);
-        }
+        Operation::UpdateClasses { catalogues } => return update(context, catalogues),
         _ => return Ok(EnvironmentChanges::default()),
     };
-    // Environments stand below no group.
-    if !is_everywhere(scopes) && !files.is_empty() {
-        return Err(Rejection::denied("make or remove environments", Value::Null));
+    // One that exists is shown to every client that writes.
+    if !files.is_empty() {
+        scope::any(write.scopes, Scope::check_environments)?;
     }
     Ok(EnvironmentChanges { files, names: vec![name.clone()] })
 }
@@ -53,14 +50,7 @@ pub(super) fn changes(
 ///
 /// Returns a rejection if every scope is limited to groups or keys.
 pub fn check_may_update_classes(scopes: &[Scope]) -> Result<(), Rejection> {
-    if is_everywhere(scopes) {
-        return Ok(());
-    }
-    Err(Rejection::denied("update classes", Value::Null))
-}
-
-fn is_everywhere(scopes: &[Scope]) -> bool {
-    scopes.iter().any(Scope::is_everywhere)
+    scope::any(scopes, Scope::check_catalogues)
 }
 
 fn update(

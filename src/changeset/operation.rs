@@ -116,12 +116,12 @@ pub(super) fn plan(
     };
     match operation {
         Operation::Create { id, body } => {
-            let group = Group { id: *id, ..read_body(without_id(body), || without_id(body))? };
+            let group = Group { id: *id, ..read_without_id(body)? };
             with(group, WriteOutcome::Created(*id))
         }
         Operation::Put { id, body } => {
             same_id(*id, body)?;
-            let group = Group { id: *id, ..read_body(without_id(body), || without_id(body))? };
+            let group = Group { id: *id, ..read_without_id(body)? };
             root_stays(hierarchy, &group, body)?;
             with(group, WriteOutcome::Put(*id))
         }
@@ -163,12 +163,17 @@ fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Rejection> {
     hierarchy.find(id).ok_or_else(Rejection::not_found)
 }
 
-fn without_id(body: &Value) -> Value {
-    let mut body = body.clone();
-    if let Value::Object(fields) = &mut body {
-        fields.shift_remove("id");
+fn read_without_id(body: &Value) -> Result<Group, Rejection> {
+    read_body(without_key(body, "id"), || without_key(body, "id"))
+}
+
+/// Returns what was submitted without one of its keys.
+fn without_key(submitted: &Value, key: &str) -> Value {
+    let mut submitted = submitted.clone();
+    if let Value::Object(fields) = &mut submitted {
+        fields.shift_remove(key);
     }
-    body
+    submitted
 }
 
 fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {

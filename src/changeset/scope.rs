@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hashbrown::HashSet;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::group_changes::GroupChanges;
 use super::rejection::Rejection;
@@ -29,20 +31,83 @@ pub(super) fn check(
     old: &Hierarchy,
     changes: &GroupChanges,
 ) -> Result<(), Rejection> {
+    any(scopes, |scope| scope.check(old, changes))
+}
+
+/// Returns whether a check passes for one scope.
+///
+/// # Errors
+///
+/// Returns what the first scope does not allow.
+pub(super) fn any(
+    scopes: &[Scope],
+    check: impl Fn(&Scope) -> Result<(), Rejection>,
+) -> Result<(), Rejection> {
     let mut refused = None;
     for scope in scopes {
-        match scope.check(old, changes) {
+        match check(scope) {
             Ok(()) => return Ok(()),
             Err(rejection) => drop(refused.get_or_insert(rejection)),
         }
     }
-    Err(refused.unwrap_or_else(|| Rejection::denied("change groups", serde_json::Value::Null)))
+    Err(refused.unwrap_or_else(|| Rejection::denied("change groups", Value::Null)))
 }
 
 impl Scope {
-    /// Returns whether the scope allows every change, environments and catalogues included.
-    pub(super) fn is_everywhere(&self) -> bool {
-        self.groups.is_none() && self.keys.is_none()
+    /// Checks that the scope allows to make and remove environments, which stand below no group.
+    pub(super) fn check_environments(&self) -> Result<(), Rejection> {
+        self.check_unlimited("make or remove environments")
+    }
+
+    /// Checks that the scope allows to update class catalogues, which belong to environments.
+    pub(super) fn check_catalogues(&self) -> Result<(), Rejection> {
+        self.check_unlimited("update classes")
+    }
+
+    fn check_unlimited(&self, what: &str) -> Result<(), Rejection> {
+        if self.groups.is_none() && self.keys.is_none() {
+            return Ok(());
+        }
+        Err(Rejection::denied(what, Value::Null))
+    }
+
+    /// Checks that a group can be made below the parent that a body names, if there is such a group.
+    pub(super) fn check_make(
+        &self,
+        old: &Hierarchy,
+        id: GroupId,
+        body: &Value,
+    ) -> Result<(), Rejection> {
+        let parent = body.get("parent").and_then(Value::as_str).and_then(|it| it.parse().ok());
+        let is_elsewhere = |parent: GroupId| old.find(parent).is_some() && !self.has(old, parent);
+        if self.keys.is_none() && !parent.is_some_and(is_elsewhere) {
+            return Ok(());
+        }
+        Err(denied("make a group there", id))
+    }
+
+    /// Checks that the scope has a group, and allows to edit any of its keys.
+    pub(super) fn check_reach(&self, old: &Hierarchy, group: GroupId) -> Result<(), Rejection> {
+        if self.has(old, group) && self.keys.as_ref().is_none_or(|keys| !keys.is_empty()) {
+            return Ok(());
+        }
+        // The name of a group that the client may not read is not shown.
+        Err(denied(&format!("change the group {group}"), group))
+    }
+
+    /// Checks that the scope allows to edit a key of a group.
+    pub(super) fn check_edit(
+        &self,
+        old: &Hierarchy,
+        group: &Group,
+        key: GroupKey,
+    ) -> Result<(), Rejection> {
+        self.check_reach(old, group.id)?;
+        if self.has_key(key) {
+            return Ok(());
+        }
+        let what = format!("edit `{}` of the group \"{}\"", key.as_str(), group.name);
+        Err(denied(&what, group.id))
     }
 
     /// Returns whether the scope allows to edit a key of a group.
@@ -67,6 +132,9 @@ impl Scope {
 
     /// Checks that groups are written and removed only where the scope allows it.
     fn check(&self, old: &Hierarchy, changes: &GroupChanges) -> Result<(), Rejection> {
+        let made: Vec<&Group> =
+            changes.written.iter().filter(|it| old.find(it.id).is_none()).collect();
+        let new: HashSet<GroupId> = made.iter().map(|it| it.id).collect();
         let written = changes.written.iter().map(|it| (old.find(it.id), Some(it)));
         let removed = changes.removed.iter().map(|it| (old.find(*it), None));
         let known: BTreeMap<GroupIndex, Option<&Group>> =
@@ -74,40 +142,47 @@ impl Scope {
         for (index, after) in known {
             let before = old.group(index);
             match after {
-                None => self.whole(old, before, before.id, "remove")?,
-                Some(after) => self.edited(old, before, after)?,
+                None => self.check_remove(old, before)?,
+                Some(after) => self.check_change(old, before, after, &new)?,
             }
         }
-        let is_written = |id: GroupId| changes.written.iter().any(|it| it.id == id);
-        for group in changes.written.iter().filter(|group| old.find(group.id).is_none()) {
+        for group in made {
             // A parent that is new itself is checked as a new group.
-            if old.find(group.parent).is_some() || !is_written(group.parent) {
-                self.whole(old, group, group.parent, "make")?;
+            if !new.contains(&group.parent) && !self.has_whole(old, group.parent) {
+                return Err(denied(&format!("make the group \"{}\" there", group.name), group.id));
             }
         }
         Ok(())
     }
 
-    fn whole(
-        &self,
-        old: &Hierarchy,
-        group: &Group,
-        place: GroupId,
-        verb: &str,
-    ) -> Result<(), Rejection> {
-        if self.keys.is_none() && self.has(old, place) {
-            return Ok(());
-        }
-        Err(denied(&format!("{verb} the group \"{}\" there", group.name), group.id))
+    /// Returns whether groups can be made below a group, and the group itself be removed.
+    fn has_whole(&self, old: &Hierarchy, group: GroupId) -> bool {
+        self.keys.is_none() && self.has(old, group)
     }
 
-    fn edited(&self, old: &Hierarchy, before: &Group, after: &Group) -> Result<(), Rejection> {
-        let keys = changed_keys(before, after);
-        if let Some(key) = keys.iter().find(|key| !self.allows(old, before.id, **key)) {
-            let what = format!("edit `{}` of the group \"{}\"", key.as_str(), before.name);
-            return Err(denied(&what, before.id));
+    /// Checks that a group can be removed.
+    pub(super) fn check_remove(&self, old: &Hierarchy, group: &Group) -> Result<(), Rejection> {
+        self.check_reach(old, group.id)?;
+        if self.has_whole(old, group.id) {
+            return Ok(());
         }
-        if before.parent != after.parent && !self.has(old, after.parent) {
+        Err(denied(&format!("remove the group \"{}\"", group.name), group.id))
+    }
+
+    fn check_change(
+        &self,
+        old: &Hierarchy,
+        before: &Group,
+        after: &Group,
+        new: &HashSet<GroupId>,
+    ) -> Result<(), Rejection> {
+        self.check_reach(old, before.id)?;
+        for key in changed_keys(before, after) {
+            self.check_edit(old, before, key)?;
+        }
+        // A parent that is new is checked as a new group.
+        let is_moved = before.parent != after.parent && !new.contains(&after.parent);
+        if is_moved && !self.has(old, after.parent) {
             return Err(denied(&format!("move the group \"{}\" there", before.name), before.id));
         }
         Ok(())

@@ -39,6 +39,18 @@ impl ApiError {
     }
 
     /// Adds a header, which must be one.
+    /// Leaves out what an error shows of groups, for a caller who may not read them: findings, and values that are
+    /// inherited.
+    pub(super) fn without_groups(self) -> Self {
+        let kind = self.0.kind;
+        if !matches!(kind, ErrorKind::InvalidCommit | ErrorKind::MissingReferents) {
+            return self;
+        }
+        let message = "The groups are not valid, or would not be with this change. What is wrong with them is only \
+                       shown to callers with the role `read`.";
+        Self::new(kind, message, Value::Array(Vec::new()))
+    }
+
     pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         self.0.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
         self

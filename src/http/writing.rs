@@ -85,6 +85,7 @@ impl Writing {
         operation: impl FnOnce(Value) -> Operation,
     ) -> Result<Response, ApiError> {
         let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
+        let reads = self.caller.may_read_beside(None);
         // A caller of the same name with other rights is not told what the first one wrote.
         let identity = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
         let identity =
@@ -108,7 +109,8 @@ impl Writing {
             WriteError::Rejected(rejection) if rejection.kind == RejectionKind::NotFound => {
                 ApiError::not_found(&self.place.uri)
             }
-            error => error.into(),
+            error if reads => error.into(),
+            error => ApiError::from(error).without_groups(),
         })?;
         Ok(match done {
             Written::Active { snapshot, answer, edit, changed, receipt } => {

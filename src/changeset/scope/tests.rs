@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::read_group;
+use super::super::{Operation, PermittedWrite, RejectionKind, read_group};
 use super::*;
 
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
@@ -35,11 +35,14 @@ enum Change {
     Make(&'static str),
     Remove(&'static str),
     Move(&'static str, &'static str),
+    /// Below the group that is made.
+    MoveBelowNew(&'static str),
 }
 
 impl Change {
     fn all() -> Vec<Self> {
         let mut all = vec![Self::Move(A1, B), Self::Move(B, A), Self::Remove(A1), Self::Remove(B)];
+        all.extend([A1, B].map(Self::MoveBelowNew));
         for (group, _) in LINEAGES {
             all.push(Self::Make(group));
             let keys = GroupKey::ALL.into_iter().filter(|key| *key != GroupKey::Parent);
@@ -55,6 +58,7 @@ impl Change {
             Self::Move(group, parent) => {
                 groups.iter_mut().find(|it| it.id == id(group)).unwrap().parent = id(parent);
             }
+            Self::MoveBelowNew(group) => Self::Move(group, NEW).apply(groups),
             Self::Edit(group, key) => {
                 edit(groups.iter_mut().find(|it| it.id == id(group)).unwrap(), key);
             }
@@ -76,6 +80,8 @@ impl Change {
             Self::Make(parent) => reaches(parent) && scope.keys.is_none(),
             Self::Remove(group) => reaches(group) && scope.keys.is_none(),
             Self::Move(group, parent) => reaches(group) && reaches(parent) && has(GroupKey::Parent),
+            // To make that group is a change of its own.
+            Self::MoveBelowNew(group) => reaches(group) && has(GroupKey::Parent),
         }
     }
 }
@@ -138,11 +144,18 @@ proptest! {
             .iter()
             .filter_map(|it| if let Change::Remove(group) = it { Some(*group) } else { None })
             .collect();
+        let moved = |it: &Change| match it {
+            Change::Move(group, _) | Change::MoveBelowNew(group) => Some(*group),
+            _ => None,
+        };
         let made = changes.iter().filter(|it| matches!(it, Change::Make(_))).count();
         // These replace one another, and are then one change.
         prop_assume!(made < 2 && changes.iter().filter_map(rules).count() < 2);
+        let moves: Vec<&str> = changes.iter().filter_map(moved).collect();
+        prop_assume!(moves.iter().collect::<BTreeSet<_>>().len() == moves.len());
         prop_assume!(changes.iter().all(|it| match it {
             Change::Edit(group, _) | Change::Move(group, _) => !gone.contains(group),
+            Change::MoveBelowNew(group) => !gone.contains(group) && made == 1,
             Change::Make(_) | Change::Remove(_) => true,
         }));
         let old = Hierarchy::build(estate()).unwrap();
@@ -211,5 +224,83 @@ fn pinning_to_a_rule_that_names_one_node_is_pinning() {
             allowed,
             "{after}"
         );
+    }
+}
+
+/// A write about one group, and the change that it comes down to.
+fn writes() -> Vec<(Operation, Change)> {
+    let nodes = || vec!["n".to_owned()];
+    let mut all = Vec::new();
+    for (group, _) in LINEAGES {
+        let body = json!({"name": NEW, "parent": group, "classes": {}});
+        let key = GroupKey::Variables;
+        let delta = json!({"variables": {"v": 1}});
+        let group_id = id(group);
+        all.extend([
+            (Operation::Create { id: id(NEW), body: body.clone() }, Change::Make(group)),
+            (Operation::Put { id: id(NEW), body: body.clone() }, Change::Make(group)),
+            (Operation::Put { id: group_id, body }, Change::Edit(group, key)),
+            (Operation::Edit { id: group_id, delta }, Change::Edit(group, key)),
+            (Operation::Delete { id: group_id }, Change::Remove(group)),
+            (
+                Operation::Pin { id: group_id, nodes: nodes() },
+                Change::Edit(group, GroupKey::Pinned),
+            ),
+            (
+                Operation::Unpin { id: group_id, nodes: nodes() },
+                Change::Edit(group, GroupKey::Pinned),
+            ),
+        ]);
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    /// A write that would be allowed is never refused early, and one about a group that no scope has always is.
+    #[test]
+    fn a_write_is_refused_early_where_no_scope_has_its_group(scopes in scopes()) {
+        let old = Hierarchy::build(estate()).unwrap();
+        for (operation, change) in writes() {
+            let permitted = PermittedWrite::new(&old, &operation, &scopes);
+            let group = match change {
+                Change::Edit(group, _) | Change::Make(group) | Change::Remove(group) => group,
+                Change::Move(..) | Change::MoveBelowNew(_) => unreachable!("no such writes"),
+            };
+            let reaches = |scope: &Scope| {
+                scope.has(&old, id(group)) && scope.keys.as_ref().is_none_or(|it| !it.is_empty())
+            };
+            if scopes.iter().any(|it| change.is_allowed_by(it)) {
+                prop_assert!(permitted.is_ok(), "{operation:?}");
+            }
+            if let Err(refused) = &permitted {
+                prop_assert_eq!(refused.kind, RejectionKind::PermissionDenied);
+            }
+            if !scopes.iter().any(reaches) {
+                let refused = permitted.unwrap_err();
+                // The name of a group is its id here; those of others are shown only as the client named them.
+                let named = refused.message.matches("aaaaaaaa").count();
+                prop_assert!(named <= 1 && !refused.message.contains('`'), "{}", refused.message);
+            }
+        }
+    }
+}
+
+#[test]
+fn environments_and_catalogues_need_a_scope_without_limits() {
+    let old = Hierarchy::build(estate()).unwrap();
+    let name = || "production".parse().unwrap();
+    let limited = [
+        Scope { groups: None, keys: Some([GroupKey::Pinned].into()) },
+        Scope { groups: Some([id(A)].into()), keys: None },
+    ];
+    let everything = [limited[0].clone(), Scope::default()];
+    for operation in [
+        Operation::RemoveEnvironment { name: name() },
+        Operation::UpdateClasses { catalogues: BTreeMap::new() },
+    ] {
+        assert!(PermittedWrite::new(&old, &operation, &limited).is_err(), "{operation:?}");
+        assert!(PermittedWrite::new(&old, &operation, &everything).is_ok(), "{operation:?}");
     }
 }

@@ -174,6 +174,12 @@ impl Caller {
         self.grants.iter().any(|it| it.grant.roles.has(role))
     }
 
+    /// Returns whether one grant allows to read beside what a route requires, for all nodes.
+    pub(in crate::http) fn may_read_beside(&self, required: Option<Role>) -> bool {
+        let roles: Vec<Role> = required.into_iter().chain([Role::Read]).collect();
+        self.grants.iter().any(|it| it.is_for_all(Roles::of(&roles)))
+    }
+
     /// Returns how the data of a classification request about a node is used.
     pub(in crate::http) fn classifies(&self, node: &str) -> Submitted {
         self.submits(node, Roles::of(&[Role::Classify, Role::CheckIn]))

@@ -65,6 +65,29 @@ fn an_agent_may_ask_for_its_own_node_alone() {
 }
 
 #[test]
+fn another_commit_needs_a_grant_to_read_that_has_what_the_route_needs_as_well() {
+    let own = certificate("web1");
+    let all = |roles: &[Role]| {
+        Held::for_all(Holder::Anonymous, Arc::new(Grant::everywhere(Roles::of(roles))))
+    };
+    let (classify, read, both) =
+        (all(&[Role::Classify]), all(&[Role::Read]), all(&[Role::Classify, Role::Read]));
+    for (grants, to_classify, to_read) in [
+        (vec![], false, false),
+        (vec![classify.clone()], false, false),
+        (vec![read.clone()], false, true),
+        (vec![classify.clone(), read.clone()], false, true),
+        (vec![Held::own_node(&own)], false, false),
+        (vec![Held::own_node(&own), read], false, true),
+        (vec![classify, both], true, true),
+    ] {
+        let caller = Caller { grants: grants.into() };
+        let found = [Role::Classify, Role::Read].map(|it| caller.may_read_beside(Some(it)));
+        assert_eq!(found, [to_classify, to_read], "{caller:?}");
+    }
+}
+
+#[test]
 fn anonymous_callers_classify_and_read_where_that_is_allowed() {
     let may = |access: &Access| -> Vec<Role> {
         let caller = access.caller(None, &KnownSender::default()).unwrap();

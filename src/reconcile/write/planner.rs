@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::request::WriteError;
-use crate::changeset::{Changeset, Operation, Scope, WriteContext, compute};
+use crate::changeset::{Changeset, Operation, PermittedWrite, Scope, WriteContext, compute};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
 use crate::history::History;
@@ -40,11 +40,11 @@ impl WritePlanner {
     ) -> Result<(), WriteError> {
         let repository =
             self.source.repository().map_err(|it| WriteError::Internal(it.to_string()))?;
+        let scopes = [Scope::default()];
+        let write = Self::permitted(base, operation, &scopes)?;
         let history = self.history_for(&repository, base, operation);
         let _slot = self.store.queue().take(Priority::Reads).ok_or(LookupError::Busy)?;
-        let scopes = [Scope::default()];
-        let changeset =
-            self.changeset_now(&repository, base, operation, &scopes, history.as_deref())?;
+        let changeset = self.changeset_now(&repository, base, write, history.as_deref())?;
         if changeset.files.is_empty() {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl WritePlanner {
     }
 
     /// Returns what a write changes in the files of a snapshot's commit. It takes a build slot: a large
-    /// write takes as much memory as a commit.
+    /// write takes as much memory as a commit. A client without the right to it takes none.
     pub(super) fn plan(
         &self,
         repository: &Repository,
@@ -63,9 +63,19 @@ impl WritePlanner {
         operation: &Operation,
         scopes: &[Scope],
     ) -> Result<Changeset, WriteError> {
+        let write = Self::permitted(base, operation, scopes)?;
         let history = self.history_for(repository, base, operation);
         let _slot = self.store.queue().take(Priority::Decides);
-        self.changeset_now(repository, base, operation, scopes, history.as_deref())
+        self.changeset_now(repository, base, write, history.as_deref())
+    }
+
+    fn permitted<'w>(
+        base: &Snapshot,
+        operation: &'w Operation,
+        scopes: &'w [Scope],
+    ) -> Result<PermittedWrite<'w>, WriteError> {
+        let hierarchy = &base.estate.hierarchy;
+        PermittedWrite::new(hierarchy, operation, scopes).map_err(WriteError::Rejected)
     }
 
     /// Returns the edits of groups, where a write depends on them. They are found out before the write
@@ -83,21 +93,32 @@ impl WritePlanner {
         &self,
         repository: &Repository,
         base: &Snapshot,
-        operation: &Operation,
-        scopes: &[Scope],
+        write: PermittedWrite<'_>,
         history: Option<&History>,
     ) -> Result<Changeset, WriteError> {
+        let changeset =
+            self.in_context(repository, base, history, |context| compute(context, write));
+        changeset.map_err(WriteError::Rejected)
+    }
+
+    /// Calls a function with the state that writes to a snapshot's commit are computed against.
+    fn in_context<T>(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        history: Option<&History>,
+        of: impl FnOnce(&WriteContext<'_>) -> T,
+    ) -> T {
         let read = |path: &str| self.source.text(repository, base.commit, path);
         let layout = self.source.layout(repository, base.commit);
         let serial = |group| history?.edit(group)?.serial;
-        let context = WriteContext {
+        of(&WriteContext {
             estate: &base.estate,
             origins: &base.origins,
             layout: &layout,
             read: &read,
             serial: &serial,
-        };
-        compute(&context, operation, scopes).map_err(WriteError::Rejected)
+        })
     }
 
     /// Returns the findings of a commit with other files, if one is an error.

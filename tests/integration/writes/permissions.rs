@@ -63,11 +63,6 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
         ),
         ("groups/db.yaml", &format!("name: Db\nid: {DB}\nrule: name = d\npinned: [n]\n")),
     ]);
-    let hash = |token: &str| {
-        Sha256::digest(token.as_bytes())
-            .iter()
-            .fold(String::new(), |text, it| text + &format!("{it:02x}"))
-    };
     let tokens = hub.path().join("tokens.yaml");
     let text = format!(
         "- name: admin\n  sha256: {}\n  roles: [read, write]\n\
@@ -113,7 +108,8 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
         ("data", "POST", format!("{}/pin", one(WEB)), nodes.clone(), 204),
         ("data", "POST", one(WEB), json!({"rule": ["=", "name", "z"]}).to_string(), 403),
         ("data", "POST", "/v1/groups".to_owned(), new("Y", SHOP), 403),
-        ("data", "DELETE", one(SHOP), String::new(), 422),
+        ("data", "DELETE", one(SHOP), String::new(), 403),
+        ("web", "DELETE", one(WEB), String::new(), 422),
         // Where it may not write, nodes stay pinned.
         ("web", "POST", "/v1/commands/unpin-from-all".to_owned(), nodes.clone(), 200),
         ("admin", "POST", one(DB), variables, 200),
@@ -133,4 +129,143 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let web = head.parent(0).unwrap();
     assert_eq!(web.author().email().unwrap(), "web-team@localhost");
     assert!(web.message().unwrap().contains("\nClade-Actor: web team\n"));
+}
+
+fn hash(token: &str) -> String {
+    let digest = Sha256::digest(token.as_bytes());
+    digest.iter().fold(String::new(), |text, it| text + &format!("{it:02x}"))
+}
+
+/// Starts a daemon that knows tokens, each by its own name.
+fn serve(hub: &Hub, tokens: &[(&str, &str)]) -> Daemon {
+    let entry = |(name, rights): &(&str, &str)| {
+        format!("- {{name: {name}, sha256: {}, {rights}}}\n", hash(name))
+    };
+    let file = hub.path().join("tokens.yaml");
+    std::fs::write(&file, tokens.iter().map(entry).collect::<String>()).unwrap();
+    hub.serve(&["--tokens-file", file.to_str().unwrap()])
+}
+
+#[test]
+fn a_refusal_for_rights_shows_nothing_of_a_group() {
+    let groups = format!(
+        "name: Web\nid: {WEB}\n---\nname: Hidden\nid: {DB}\nvariables: {{v: concealed}}\n---\n\
+         name: Hidden child\nid: {SHOP}\nparent: Hidden\nvariables: {{v: concealed}}\n"
+    );
+    let hub = Hub::new(&[("groups/all.yaml", &groups)]);
+    let scoped = format!("roles: [write], groups: [{WEB}]");
+    let pins = format!("{scoped}, keys: [pinned]");
+    let daemon = serve(
+        &hub,
+        &[
+            ("scoped", &scoped),
+            ("pins", &pins),
+            ("keyless", "roles: [write], keys: []"),
+            ("writer", "roles: [write]"),
+        ],
+    );
+    let before = hub.head_id();
+    let path = format!("/v1/groups/{DB}");
+    let group = |parent: &str| json!({"name": "Hidden", "parent": parent, "classes": {}});
+    let nodes = json!({"nodes": ["n"]});
+    for (method, path, body) in [
+        ("POST", path.clone(), json!({})),
+        ("POST", path.clone(), json!({"variables": {"nope": null}})),
+        ("POST", path.clone(), json!({"parent": SHOP})),
+        ("POST", path.clone(), json!({"serial_number": 99})),
+        ("POST", path.clone(), json!({"rule": "not one"})),
+        ("PUT", path.clone(), group(SHOP)),
+        ("PUT", path.clone(), group(ROOT)),
+        ("DELETE", path.clone(), json!(null)),
+        ("POST", format!("{path}/pin"), nodes.clone()),
+        ("POST", format!("{path}/unpin"), nodes.clone()),
+        ("POST", "/v1/groups".to_owned(), group(DB)),
+        ("DELETE", format!("/v1/groups/{ROOT}"), json!(null)),
+        ("DELETE", "/v1/environments/production".to_owned(), json!(null)),
+    ] {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        for token in ["scoped", "pins", "keyless"] {
+            let header = format!("X-Authentication: {token}\r\n");
+            let refused = daemon.request_with(method, &path, &header, &body);
+            let what = format!("{token} {method} {path} {body}: {}", refused.body);
+            assert_eq!(
+                (refused.status, &refused.json()["kind"]),
+                (403, &json!("permission-denied")),
+                "{what}"
+            );
+            assert!(
+                !refused.body.contains("Hidden") && !refused.body.contains("concealed"),
+                "{what}"
+            );
+        }
+    }
+    assert_eq!(hub.head_id(), before);
+    // Within its scope a write shows what was written, and why it cannot be.
+    let all = daemon.request_with("DELETE", &path, "X-Authentication: writer\r\n", "");
+    assert_eq!((all.status, &all.json()["details"]["group"]["name"]), (422, &json!("Hidden")));
+}
+
+#[test]
+fn findings_about_other_groups_are_for_callers_who_read() {
+    let hub = Hub::new(&[
+        ("clade.yaml", "policy: {require_description: true, potential_conflicts: warn}\n"),
+        (
+            "groups/all.yaml",
+            &format!(
+                "name: Hidden\nid: {DB}\ndescription: d\nenvironment: dev\nclasses: {{concealed: }}\n---\n\
+                 name: Web\nid: {WEB}\nparent: Hidden\nenvironment: dev\ndescription: d\n"
+            ),
+        ),
+        ("environments/production.yaml", "classes: {known: }\n"),
+    ]);
+    let scope = format!("groups: [{WEB}]");
+    let daemon = serve(
+        &hub,
+        &[
+            ("writer", &format!("roles: [write], {scope}")),
+            ("both", &format!("roles: [read, write], {scope}")),
+        ],
+    );
+    let path = format!("/v1/groups/{WEB}");
+    for (body, kind) in [
+        (json!({"environment": "production"}), "missing-referents"),
+        (json!({"description": null}), "invalid-commit"),
+    ] {
+        for (token, shows) in [("writer", false), ("both", true)] {
+            let header = format!("X-Authentication: {token}\r\n");
+            let refused = daemon.request_with("POST", &path, &header, &body.to_string());
+            assert_eq!((refused.status, &refused.json()["kind"]), (422, &json!(kind)));
+            let is_empty = refused.json()["details"] == json!([]);
+            assert_eq!(is_empty, !shows, "{token}: {}", refused.body);
+            assert!(shows || !refused.body.contains("concealed"), "{}", refused.body);
+        }
+    }
+}
+
+#[test]
+fn a_group_moves_below_one_that_the_same_import_makes() {
+    let groups = format!("name: Web\nid: {WEB}\n---\nname: Shop\nid: {SHOP}\nparent: Web\n");
+    let hub = Hub::new(&[
+        ("groups/all.yaml", &groups),
+        ("groups/db.yaml", &format!("name: Db\nid: {DB}\n")),
+    ]);
+    let daemon = serve(&hub, &[("web", &format!("roles: [read, write], groups: [{WEB}]"))]);
+    let header = "X-Authentication: web\r\n";
+    let new = "aaaaaaaa-0000-4000-8000-00000000000f";
+    let import = |place: &str| {
+        let mut all = daemon.request_with("GET", "/v1/groups", header, "").json();
+        let all = all.as_array_mut().unwrap();
+        all.iter_mut().find(|it| it["id"] == SHOP).unwrap()["parent"] = json!(new);
+        all.push(json!({"id": new, "name": "New", "parent": place, "classes": {}}));
+        let body = serde_json::Value::from(all.clone()).to_string();
+        daemon.request_with("POST", "/v1/import-hierarchy", header, &body)
+    };
+    for place in [DB, ROOT] {
+        let refused = import(place);
+        assert_eq!(refused.status, 403, "{place}: {}", refused.body);
+    }
+    let moved = import(WEB);
+    assert_eq!(moved.status, 204, "{}", moved.body);
+    let shop = daemon.request_with("GET", &format!("/v1/groups/{SHOP}"), header, "");
+    assert_eq!(shop.json()["parent"], new);
 }
