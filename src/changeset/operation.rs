@@ -168,7 +168,7 @@ fn read_without_id(body: &Value) -> Result<Group, Rejection> {
 }
 
 /// Returns what was submitted without one of its keys.
-fn without_key(submitted: &Value, key: &str) -> Value {
+pub(super) fn without_key(submitted: &Value, key: &str) -> Value {
     let mut submitted = submitted.clone();
     if let Value::Object(fields) = &mut submitted {
         fields.shift_remove(key);

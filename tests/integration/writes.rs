@@ -11,6 +11,7 @@ mod proposals;
 mod real;
 mod recorded;
 mod remotes;
+mod repeated;
 mod workflow;
 
 use std::path::Path;

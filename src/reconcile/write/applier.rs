@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::message;
 use super::planner::WritePlanner;
 use super::request::{WriteError, WriteRequest, WriteSettings};
-use crate::changeset::Changeset;
+use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{NewCommit, ReadError, Repository};
 use crate::model::CommitId;
 use crate::reconcile::errors::LookupError;
@@ -115,6 +115,17 @@ impl Applier {
             Outcome::Valid(snapshot) => Ok((snapshot, changeset)),
             Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
         }
+    }
+
+    /// Returns whether everything is at a snapshot as a write left it that was made before.
+    pub(super) fn is_in_effect(
+        &self,
+        tip: &Tip,
+        base: &Snapshot,
+        request: &WriteRequest,
+        outcome: &WriteOutcome,
+    ) -> bool {
+        self.planner.is_in_effect(&tip.repository, base, request, outcome)
     }
 
     fn commit(

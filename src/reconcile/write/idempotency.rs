@@ -2,7 +2,8 @@
 //!
 //! The journal has every write before it is pushed, and again when its client was answered. A write
 //! that is only there once may be at the remote all the same: the connection broke, the client had
-//! gone, or the daemon was killed. The same request again then gets the answer of the first.
+//! gone, or the daemon was killed. The same request again then gets the answer of the first, as long as what
+//! that one wrote is in effect: else the client would take a change for made that was undone since.
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl Idempotency {
     }
 
     /// Returns the write of the same client that is on the branch and unanswered, unless another
-    /// request of the batch repeats it already.
+    /// request of the batch repeats it already. It may have been undone since.
     pub(super) fn repeated(
         &self,
         repository: &Repository,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::request::WriteError;
-use crate::changeset::{Changeset, Operation, PermittedWrite, Scope, WriteContext, compute};
+use super::request::{WriteError, WriteRequest};
+use crate::changeset::{
+    Changeset, Operation, PermittedWrite, Scope, WriteContext, WriteOutcome, compute, is_in_effect,
+};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
 use crate::history::History;
@@ -67,6 +69,21 @@ impl WritePlanner {
         let history = self.history_for(repository, base, operation);
         let _slot = self.store.queue().take(Priority::Decides);
         self.changeset_now(repository, base, write, history.as_deref())
+    }
+
+    /// Returns whether everything is as a write left it that was made before.
+    pub(super) fn is_in_effect(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        request: &WriteRequest,
+        outcome: &WriteOutcome,
+    ) -> bool {
+        let WriteRequest { operation, scopes, .. } = request;
+        let _slot = self.store.queue().take(Priority::Decides);
+        self.in_context(repository, base, None, |context| {
+            is_in_effect(context, operation, scopes, outcome)
+        })
     }
 
     fn permitted<'w>(

@@ -236,8 +236,10 @@ impl Writer {
         for queued in writes {
             let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
             let is_taken = |commit| applied.iter().any(|it| it.answered_with == Some(commit));
-            let repeated =
-                self.idempotency.repeated(&tip.repository, &queued.request, tip.commit, is_taken);
+            let repeated = self
+                .idempotency
+                .repeated(&tip.repository, &queued.request, tip.commit, is_taken)
+                .filter(|it| self.applier.is_in_effect(tip, &base, &queued.request, &it.answer));
             let known = repeated.as_ref().map(|it| it.commit);
             let done = match repeated {
                 Some(write) => {
