@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
+use super::access::Role;
 use super::original_uri::OriginalUri;
 use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
@@ -38,7 +39,6 @@ impl ApiError {
         Self(Box::new(Inner { kind, message, details, header: None }))
     }
 
-    /// Adds a header, which must be one.
     /// Leaves out what an error shows of groups, for a caller who may not read them: findings, and values that are
     /// inherited.
     pub(super) fn without_groups(self) -> Self {
@@ -51,6 +51,7 @@ impl ApiError {
         Self::new(kind, message, Value::Array(Vec::new()))
     }
 
+    /// Adds a header, which must be one.
     pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         self.0.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
         self
@@ -203,6 +204,16 @@ impl ApiError {
 
     pub(super) fn permission_denied(name: &str, role: &str) -> Self {
         let message = format!("`{name}` does not have the role `{role}` that this route needs.");
+        Self::new(ErrorKind::PermissionDenied, message, role)
+    }
+
+    /// The request names a commit, and its caller may only ask the live one.
+    pub(super) fn other_commit_denied(name: &str) -> Self {
+        let role = Role::Read.as_str();
+        let message = format!(
+            "`{name}` does not have the role `{role}`, which `commit`, `at` and an `X-Clade-Commit` beside the \
+             followed branch need in the same grant as what else the route needs."
+        );
         Self::new(ErrorKind::PermissionDenied, message, role)
     }
 

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::Response;
@@ -111,14 +110,14 @@ pub(super) async fn membership(
     parameters: Parameters,
     uri: OriginalUri,
     request: NodeRequest,
-) -> Result<Json<Membership>, ApiError> {
+) -> Result<Response, ApiError> {
     let group = parameters.get("group").unwrap_or_default();
     let group = find(&context.snapshot.estate.hierarchy, group, &uri)?;
     let node = known(&lookup, &context, &uri, &request).await?;
     let weight = weight(&node);
     let explain = move || {
         let hierarchy = &context.snapshot.estate.hierarchy;
-        Json(membership_of(hierarchy, group, &node.into_node(), &privacy))
+        context.json(Ok(membership_of(hierarchy, group, &node.into_node(), &privacy)))
     };
     TOOLS.run(weight, explain).await
 }

@@ -10,7 +10,7 @@ use axum::http::{Extensions, HeaderName, HeaderValue};
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
-use super::access::{Caller, PeerIdentity};
+use super::access::{Caller, PeerIdentity, Role};
 use crate::facts::CertificateFacts;
 
 /// One extension of a request, to which each stage adds what it knows. With one for each of them, the map of
@@ -23,6 +23,8 @@ pub(super) struct RequestContext {
     pub(super) id: Option<RequestId>,
     /// None before the requirement of the route is checked.
     pub(super) caller: Option<Caller>,
+    /// The role that the route requires of its caller.
+    pub(super) required: Option<Role>,
 }
 
 impl RequestContext {

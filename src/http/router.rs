@@ -193,11 +193,12 @@ fn probes(routes: Routes) -> Routes {
         .get("/controller/group-members", READ, node_counts::groups)
         .get("/controller/nodes", READ, nodes::list)
         .get("/controller/nodes/{name}", READ_NODE, nodes::one)
-        .get("/controller/nodes/{name}/history", READ_NODE, nodes::history)
-        .get("/controller/nodes/{name}/blame", READ_NODE, blame::blame)
+        // An agent is not told who changed what, nor the rules of groups that it is not in.
+        .get("/controller/nodes/{name}/history", READ, nodes::history)
+        .get("/controller/nodes/{name}/blame", READ, blame::blame)
         .get("/controller/nodes/{name}/values", READ_NODE, node_values::values)
         .get("/controller/nodes/{name}/enc", READ_NODE, node_values::enc)
-        .get("/controller/nodes/{name}/membership", READ_NODE, node_values::membership)
+        .get("/controller/nodes/{name}/membership", READ, node_values::membership)
 }
 
 /// Routes for nodes, people and forges.

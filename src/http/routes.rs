@@ -211,7 +211,9 @@ fn pass(
         requirement.check(&caller, node)?;
         request = Request::from_parts(parts, body);
     }
-    RequestContext::of_mut(request.extensions_mut()).caller = Some(caller);
+    let context = RequestContext::of_mut(request.extensions_mut());
+    context.caller = Some(caller);
+    context.required = requirement.role();
     Ok(request)
 }
 

@@ -11,10 +11,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::access::Caller;
 use super::blocking::REPOSITORY;
 use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
+use super::request_context::RequestContext;
 use super::types::ErrorKind;
 use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
@@ -65,8 +67,9 @@ where
                     Named::Answered(_) => SnapshotChoice::Controller,
                     Named::Revision(_) | Named::Time(_) => SnapshotChoice::Client,
                 };
+                let asker = CommitAsker::of(parts);
                 // Boxed, since few requests name a commit, and the futures of all would have room for it.
-                let snapshot = Box::pin(named.find(Arc::clone(&controller))).await?;
+                let snapshot = Box::pin(named.find(Arc::clone(&controller), asker)).await?;
                 // Most clients that name a commit name the live one.
                 let live = controller.live().ok();
                 let live = live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot));
@@ -119,19 +122,50 @@ impl Named {
         })
     }
 
-    async fn find(self, controller: Arc<Controller>) -> Result<Arc<Snapshot>, ApiError> {
+    async fn find(
+        self,
+        controller: Arc<Controller>,
+        asker: CommitAsker,
+    ) -> Result<Arc<Snapshot>, ApiError> {
+        if !asker.reads && !matches!(self, Self::Answered(_)) {
+            return Err(asker.denied());
+        }
         let find = move || match self {
-            Self::Answered(commit) => controller.snapshot_from_elsewhere(commit),
+            Self::Answered(commit) if !asker.reads => {
+                let found = controller.followed_snapshot(commit);
+                let found = found.map_err(|it| ApiError::from(it).without_groups())?;
+                found.ok_or_else(|| asker.denied())
+            }
+            Self::Answered(commit) => Ok(controller.snapshot_from_elsewhere(commit)?),
             Self::Revision(revision) => match revision.parse() {
                 // What another replica answered from may be on its way to this one.
                 Ok(commit) if controller.follows_a_remote() => {
-                    controller.snapshot_from_elsewhere(commit)
+                    Ok(controller.snapshot_from_elsewhere(commit)?)
                 }
-                _ => controller.snapshot_at(&revision),
+                _ => Ok(controller.snapshot_at(&revision)?),
             },
-            Self::Time(time) => controller.snapshot_then(time),
+            Self::Time(time) => Ok(controller.snapshot_then(time)?),
         };
         REPOSITORY.run(find).await
+    }
+}
+
+/// Who asks for another commit than the live one: only callers who may read choose among all of the repository.
+struct CommitAsker {
+    caller: Caller,
+    reads: bool,
+}
+
+impl CommitAsker {
+    fn of(parts: &Parts) -> Self {
+        let context = RequestContext::of(&parts.extensions);
+        let caller = context.and_then(|it| it.caller.clone()).unwrap_or_default();
+        let reads = caller.may_read_beside(context.and_then(|it| it.required));
+        Self { caller, reads }
+    }
+
+    fn denied(&self) -> ApiError {
+        ApiError::other_commit_denied(self.caller.name().unwrap_or_default())
     }
 }
 
@@ -205,21 +239,27 @@ mod tests {
 
     async fn context(fixture: &Fixture, request: Request<Body>) -> SnapshotContext {
         let (mut parts, _) = request.into_parts();
+        RequestContext::of_mut(&mut parts.extensions).caller = Some(Caller::unlimited());
         SnapshotContext::from_request_parts(&mut parts, &fixture.state).await.unwrap()
     }
 
     fn get(uri: &str) -> Request<Body> {
-        Request::get(uri).header("X-Authentication", "classify").body(Body::empty()).unwrap()
+        through_socket(Request::get(uri).body(Body::empty()).unwrap())
+    }
+
+    fn through_socket(mut request: Request<Body>) -> Request<Body> {
+        RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
+        request
     }
 
     /// Returns requests that name the live commit.
     fn naming(path: &str, live: CommitId) -> Vec<Request<Body>> {
         let now = Timestamp::now();
-        let header = Request::get(path).header("X-Authentication", "classify");
-        let header = header.header("X-Clade-Commit", live.to_string()).body(Body::empty());
+        let header = Request::get(path).header("X-Clade-Commit", live.to_string());
+        let header = through_socket(header.body(Body::empty()).unwrap());
         let queries = [format!("commit={live}"), "commit=HEAD".to_owned(), format!("at={now}")];
         let mut requests = Vec::from(queries.map(|it| get(&format!("{path}?{it}"))));
-        requests.push(header.unwrap());
+        requests.push(header);
         requests
     }
 

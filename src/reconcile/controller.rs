@@ -415,6 +415,19 @@ impl Controller {
         self.stages.lookup.snapshot_from_elsewhere(commit)
     }
 
+    /// The same for a client that may not choose among all commits; none if the commit is beside the history that is
+    /// followed, and was never live here. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not here yet, or not valid.
+    pub fn followed_snapshot(
+        &self,
+        commit: CommitId,
+    ) -> Result<Option<Arc<Snapshot>>, LookupError> {
+        self.stages.lookup.followed_snapshot(commit)
+    }
+
     /// Returns the snapshot that was live here at a time. Blocking.
     ///
     /// # Errors

@@ -92,6 +92,32 @@ impl CommitLookup {
         }
     }
 
+    /// The same for a client that may not choose among all commits; none if the commit is beside the history that is
+    /// followed, and was never live here. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not here yet, or not valid.
+    pub(super) fn followed_snapshot(
+        &self,
+        commit: CommitId,
+    ) -> Result<Option<Arc<Snapshot>>, LookupError> {
+        let repository = self.source.repository()?;
+        if repository.commit(commit).is_err() {
+            self.request_fetch_if_due();
+            return Err(LookupError::NotHereYet(commit));
+        }
+        let was_live =
+            || self.recorder.journal().activations().any(|(_, activated)| activated == commit);
+        let heads = [self.live.commit(), self.state.lock().head()];
+        let is_below = |head| repository.is_ancestor(commit, head).unwrap_or(false);
+        if heads.contains(&Some(commit)) || was_live() || heads.into_iter().flatten().any(is_below)
+        {
+            return self.snapshot_at(&commit.to_string()).map(Some);
+        }
+        Ok(None)
+    }
+
     /// Requests a fetch, unless one was made just now or is being tried again anyway: clients that ask
     /// for commits that do not exist must not drive the remote.
     fn request_fetch_if_due(&self) {

@@ -251,3 +251,63 @@ fn facts_of_a_file_keep_the_trusted_data_of_the_node() {
     assert_eq!(answer.json()["classes"], json!({}));
     assert_eq!(daemon.get("/enc/web1").json()["classes"], json!({"apache": {}}));
 }
+
+#[test]
+fn a_commit_beside_the_branch_is_for_callers_who_read() {
+    let repository = repository();
+    let before = repository.commit("second", &[("groups/a.yaml", &group("B"))]);
+    let head = repository.git().head().unwrap().peel_to_commit().unwrap();
+    repository.commit("third", &[("groups/a.yaml", &group("C"))]);
+    let author = git2::Signature::now("Eve", "eve@example.com").unwrap();
+    let tree = head.parent(0).unwrap().tree().unwrap();
+    let side =
+        repository.git().commit(Some("refs/heads/pr"), &author, &author, "pr", &tree, &[&head]);
+    let side = side.unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = directory.path().join("tokens.yaml");
+    std::fs::write(&tokens, TOKENS).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ]);
+    // `goodbye` reads, `hello` only classifies: a replica may send it back to the commit of an earlier answer.
+    for (token, query, named, status) in [
+        ("goodbye", "?commit=pr", "", 200),
+        ("goodbye", "", side.as_str(), 200),
+        ("hello", "?commit=pr", "", 403),
+        ("hello", "?commit=HEAD", "", 403),
+        ("hello", "?at=2199-10-03T02:10Z", "", 403),
+        ("hello", "", &side, 403),
+        ("hello", "", &before, 200),
+        ("hello", "", "0123456789abcdef0123456789abcdef01234567", 503),
+    ] {
+        let mut header = format!("X-Authentication: {token}\r\n");
+        if !named.is_empty() {
+            header += &format!("X-Clade-Commit: {named}\r\n");
+        }
+        for path in ["/v1/classified/nodes/n", "/enc/n", "/hiera/n"] {
+            let answer = daemon.request_with("GET", &format!("{path}{query}"), &header, "");
+            let is_known = path != "/hiera/n" || answer.status != 404;
+            let what = format!("{token} {path}{query} {named}: {}", answer.body);
+            assert!(answer.status == status || !is_known && status == 200, "{what}");
+        }
+    }
+}
+
+#[test]
+fn membership_names_the_commit_that_answers() {
+    let repository = repository();
+    let first = repository.git().head().unwrap().peel_to_commit().unwrap().id().to_string();
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let facts = json!({"name": "n", "facts": {"x": 1}}).to_string();
+    assert_eq!(daemon.request("POST", "/api/hosts/facts", &facts).status, 201);
+    let root = "00000000-0000-4000-8000-000000000000";
+    for (query, commit) in [(String::new(), &second), (format!("&commit={first}"), &first)] {
+        let path = format!("/controller/nodes/n/membership?group={root}{query}");
+        let answer = daemon.get(&path);
+        assert_eq!((answer.status, answer.header("X-Clade-Commit")), (200, Some(commit.as_str())));
+    }
+}
