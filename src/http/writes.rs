@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::response::Response;
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
@@ -246,11 +247,16 @@ pub(super) async fn delete_environment(
 async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, Value), ApiError> {
     if let Some(text) = parameters.get("nodes") {
         let nodes = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-        return Ok((nodes.map(str::to_owned).collect(), text.into()));
+        return Ok((each_once(nodes.map(str::to_owned)), text.into()));
     }
     let Some(body) = read_json(body).await? else { return Err(missing_nodes()) };
     let NodesRequest { nodes } = NodesRequest::read(&body)?.ok_or_else(missing_nodes)?;
-    Ok((nodes, body))
+    Ok((each_once(nodes), body))
+}
+
+/// Returns the nodes without those that were named before.
+fn each_once(nodes: impl IntoIterator<Item = String>) -> Vec<String> {
+    nodes.into_iter().collect::<IndexSet<String>>().into_iter().collect()
 }
 
 fn missing_nodes() -> ApiError {

@@ -269,3 +269,21 @@ fn a_group_moves_below_one_that_the_same_import_makes() {
     let shop = daemon.request_with("GET", &format!("/v1/groups/{SHOP}"), header, "");
     assert_eq!(shop.json()["parent"], new);
 }
+
+#[test]
+fn a_node_that_is_named_twice_is_unpinned_once() {
+    let groups = format!("name: Web\nid: {WEB}\npinned: [n, m]\n");
+    for (query, body) in
+        [("?nodes=n,n", String::new()), ("", json!({"nodes": ["n", "m", "n"]}).to_string())]
+    {
+        let hub = Hub::new(&[("groups/all.yaml", &groups)]);
+        let daemon = hub.serve(&[]);
+        let path = format!("/v1/commands/unpin-from-all{query}");
+        let unpinned = daemon.request("POST", &path, &body).json();
+        let first = &unpinned["nodes"][0];
+        assert_eq!((&first["name"], first["groups"].as_array().unwrap().len()), (&json!("n"), 1));
+        let subject =
+            if query.is_empty() { "Unpin n, m from all groups" } else { "Unpin n from all groups" };
+        assert_eq!(hub.log().last().unwrap(), subject);
+    }
+}
