@@ -404,6 +404,21 @@ fn files_whose_paths_are_shown_alike_are_all_found() {
     assert_eq!(found.map(ToString::to_string).collect::<Vec<_>>(), ["A", "B", "C"]);
 }
 
+/// It has no text, so it is neither unknown nor a name that nothing can read.
+#[test]
+fn of_a_key_that_is_a_list_or_mapping_that_alone_is_said() {
+    let files = [
+        ("clade.yaml", "? [x]\n: 1\npolicy:\n  ? {a: b}\n  : 1\n"),
+        ("groups/a.yaml", "name: A\n? [x]\n: 1\nvariables:\n  ? [x]\n  : 1\n  ? [x]\n  : 2\n"),
+        ("nodes/n.yaml", "? [x]\n: 1\nvariables:\n  ? {a: b}\n  : 1\n"),
+        ("environments/e.yaml", "classes:\n  b:\n    ? [x]\n    : 1\n"),
+        ("tests/t.yaml", "- name: t\n  node: n\n  ? [x]\n  : 1\n  expect:\n    ? [x]\n    : 1\n"),
+    ];
+    let found = findings(&files);
+    assert_eq!(found.len(), 10, "{found:#?}");
+    assert!(found.iter().all(|it| it.ends_with(", it must be a string")), "{found:#?}");
+}
+
 #[test]
 fn a_comment_silences_a_warning_but_no_error() {
     for (comment, count) in

@@ -24,7 +24,7 @@ use super::search::Search;
 use super::settings::read_layout;
 use super::source::{SourceContent, SourceFile};
 use super::{catalogue, individual, schema_check, test_case, tree};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, Hierarchy};
 use crate::model::{Budget, Exceeded, GroupId, Individual, Interpolation, Meter, Room};
 use crate::rule::Solver;
@@ -238,7 +238,11 @@ fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagno
     let mut found = Vec::new();
     if search != Search::Decisive {
         // Tests decide nothing about what a commit answers, so the daemon ignores them.
-        let tests = readings.iter().flat_map(|it| it.tests());
+        // What a fault of syntax has swallowed is not missing.
+        let is_whole = |it: &&Arc<FileReading>| {
+            it.diagnostics.iter().all(|found| found.kind != Kind::MalformedYaml)
+        };
+        let tests = readings.iter().filter(is_whole).flat_map(|it| it.tests());
         found.extend(tests.filter_map(test_case::empty_expectation));
     }
     for reading in readings.iter() {

@@ -14,8 +14,8 @@ const FEW: usize = 16;
 pub(super) struct Mapping {
     /// The place of its first entry among those of all mappings that are open.
     pub(super) first: usize,
-    /// The key whose value comes next.
-    pub(super) key: Option<(String, Span)>,
+    /// The key whose value comes next, with its text if it has one.
+    pub(super) key: Option<(Option<String>, Span)>,
     seen: HashMap<String, Span>,
 }
 
@@ -25,13 +25,14 @@ impl Mapping {
         Self { first, key: None, seen: HashMap::new() }
     }
 
-    /// Adds the value of the key that was read last, to the entries of all mappings that are open.
+    /// Adds the value of the key that was read last, to the entries of all mappings that are open. A key without a text
+    /// has no entry: what is wrong with it is said, and nothing else can be said of it.
     ///
     /// # Errors
     ///
     /// Returns a fault if the mapping has the key already; the first value stays.
     pub(super) fn add(&mut self, value: Node, all: &mut Vec<Entry>) -> Result<(), Fault> {
-        let Some((key, key_span)) = self.key.take() else { return Ok(()) };
+        let Some((Some(key), key_span)) = self.key.take() else { return Ok(()) };
         let entries = all.get(self.first..).unwrap_or_default();
         let first = match entries.len() < FEW {
             true => entries.iter().find(|it| it.key == key).map(|it| it.key_span),
@@ -55,13 +56,13 @@ impl Mapping {
     }
 }
 
-/// Returns the text of a key, also of one that must not be one, and what is wrong with it. `plain` is the
-/// text of a plain scalar, `written` returns the file from the byte before the key on.
+/// Returns the text of a key, also of one that must not be one, and what is wrong with it; a list or a mapping has no
+/// text. `plain` is the text of a plain scalar, `written` returns the file from the byte before the key on.
 pub(super) fn key_text<'t>(
     node: Node,
     plain: Option<&str>,
     written: impl FnOnce() -> Option<&'t str>,
-) -> (String, Option<Fault>) {
+) -> (Option<String>, Option<Fault>) {
     let found = node.type_name();
     match node.content {
         Content::Scalar(Value::String(text)) => {
@@ -69,13 +70,13 @@ pub(super) fn key_text<'t>(
                 Fault::refused(node.span, "merge keys are not allowed")
                     .with_help("write the keys out")
             });
-            (text, fault)
+            (Some(text), fault)
         }
         Content::Scalar(_) => {
             let text = plain.unwrap_or_default();
             let message = format!("the key `{text}` is {found}, a key must be a string");
             let help = format!("put it in quotes: {}", quote(text));
-            (text.to_owned(), Some(Fault::refused(node.span, message).with_help(help)))
+            (Some(text.to_owned()), Some(Fault::refused(node.span, message).with_help(help)))
         }
         Content::Sequence(_) | Content::Mapping(_) => {
             let message = format!("a key is {found}, it must be a string");
@@ -84,8 +85,7 @@ pub(super) fn key_text<'t>(
                 Some(help) => fault.with_help(help),
                 None => fault,
             };
-            // No other key is taken for the same.
-            (format!("\0{}", node.span.start.offset), Some(fault))
+            (None, Some(fault))
         }
     }
 }
