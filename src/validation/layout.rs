@@ -130,24 +130,37 @@ impl Layout {
         // A link or submodule may stand for a whole directory, and then has no extension.
         let followed = matches!(file.content, SourceContent::Link | SourceContent::Submodule);
         let path = file.path.as_ref();
-        let below = |directory: &str| {
-            let rest = path.strip_prefix(directory)?;
-            rest.strip_prefix('/').or(Some("").filter(|_| rest.is_empty() && followed))
-        };
         if !followed && !is_yaml(path) {
             return None;
         }
-        if let Some(file) = below(&self.environments) {
-            return (followed || !file.contains('/')).then_some(FileKind::Environment);
-        }
-        let directories = [
-            (&self.nodes, FileKind::Node),
-            (&self.tests, FileKind::Tests),
-            (&self.groups, FileKind::Groups),
-        ];
-        let found = directories.into_iter().find(|(directory, _)| below(directory).is_some());
-        found.map(|(_, kind)| kind)
+        let is_one = |part: &str| followed && part == path;
+        let (part, kind) = self.innermost(|it| below(path, it).is_some() || is_one(it))?;
+        // Only what is directly in it is a catalogue.
+        let is_deeper = below(path, part).is_some_and(|it| it.contains('/'));
+        (kind != FileKind::Environment || followed || !is_deeper).then_some(kind)
     }
+
+    /// Returns each directory with what its files are for, in the order in which they are asked.
+    pub(super) fn parts(&self) -> [(&str, FileKind); 4] {
+        [
+            (self.environments.as_str(), FileKind::Environment),
+            (self.nodes.as_str(), FileKind::Node),
+            (self.tests.as_str(), FileKind::Tests),
+            (self.groups.as_str(), FileKind::Groups),
+        ]
+    }
+
+    /// Returns the innermost of some directories: one may lie in another.
+    pub(super) fn innermost(&self, is_one: impl Fn(&str) -> bool) -> Option<(&str, FileKind)> {
+        let found = self.parts().into_iter().filter(|(part, _)| is_one(part));
+        // Of two that are the same, the first counts.
+        found.rev().max_by_key(|(part, _)| part.len())
+    }
+}
+
+/// Returns the rest of a path that lies below a directory.
+pub(super) fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    path.strip_prefix(directory)?.strip_prefix('/')
 }
 
 pub(super) fn is_yaml(path: &str) -> bool {

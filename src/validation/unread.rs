@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{Layout, is_yaml};
+use super::layout::{Layout, below, is_yaml};
 use super::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::{self, Content, Limits, Node, Span};
@@ -37,26 +37,23 @@ impl Layout {
             let is_of_others = name.starts_with('.') || ending == FileExtension::Odd;
             return (!is_of_others).then_some(UnreadReason::Elsewhere(FileKind::Groups));
         }
-        for (part, kind) in self.parts() {
-            if let Some(below) = below(path, part) {
-                let is_deeper = kind == FileKind::Environment && below.contains('/');
-                return match (kind, ending) {
-                    // `environments/production/` may be a whole environment of Puppet.
-                    _ if is_deeper
-                        && below.matches('/').count() == 1
-                        && ending == FileExtension::Yaml =>
-                    {
-                        Some(UnreadReason::Elsewhere(kind))
-                    }
-                    _ if is_deeper => None,
-                    (_, FileExtension::Yaml) => None,
-                    // Facts of tests are JSON as often as not.
-                    (FileKind::Tests, FileExtension::Json) => Some(UnreadReason::Elsewhere(kind)),
-                    (_, FileExtension::Json | FileExtension::Odd) => {
-                        Some(UnreadReason::Ending(kind))
-                    }
-                };
-            }
+        let found = self.innermost(|it| below(path, it).is_some());
+        if let Some((kind, below)) = found.and_then(|(it, kind)| Some((kind, below(path, it)?))) {
+            let is_deeper = kind == FileKind::Environment && below.contains('/');
+            return match (kind, ending) {
+                // `environments/production/` may be a whole environment of Puppet.
+                _ if is_deeper
+                    && below.matches('/').count() == 1
+                    && ending == FileExtension::Yaml =>
+                {
+                    Some(UnreadReason::Elsewhere(kind))
+                }
+                _ if is_deeper => None,
+                (_, FileExtension::Yaml) => None,
+                // Facts of tests are JSON as often as not.
+                (FileKind::Tests, FileExtension::Json) => Some(UnreadReason::Elsewhere(kind)),
+                (_, FileExtension::Json | FileExtension::Odd) => Some(UnreadReason::Ending(kind)),
+            };
         }
         let mut parts = self.parts().into_iter();
         let (_, kind) = parts.find(|(part, _)| is_below_like(path, part))?;
@@ -72,17 +69,6 @@ impl Layout {
                 || is_below_like(&format!("{directory}/"), part)
                 || inside.is_some_and(|it| kind != FileKind::Environment || !it.contains('/'))
         })
-    }
-
-    fn parts(&self) -> [(&str, FileKind); 4] {
-        // As files are told apart when they are read.
-        [
-            (&self.environments, FileKind::Environment),
-            (&self.nodes, FileKind::Node),
-            (&self.tests, FileKind::Tests),
-            (&self.groups, FileKind::Groups),
-        ]
-        .map(|(part, kind)| (part.as_str(), kind))
     }
 
     fn directory_of(&self, kind: FileKind) -> &str {
@@ -118,10 +104,6 @@ impl FileExtension {
         let odd = [".yaml", ".yml", ".json", ".yaml.txt", ".yml.txt", ".ymal", ".yalm"];
         odd.iter().any(|it| lower.ends_with(it)).then_some(Self::Odd)
     }
-}
-
-fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
-    path.strip_prefix(directory)?.strip_prefix('/')
 }
 
 /// Returns whether a path lies below a directory that is nearly called like another: `Groups`,
@@ -363,6 +345,35 @@ mod tests {
                 "estate/group/a.yaml: this file is not read: it looks like a node group, which stands below `estate/groups/` // move it to `estate/groups/a.yaml`",
             ]
         );
+    }
+
+    /// Of two directories that lie in each other, the inner one says what a file is.
+    #[test]
+    fn a_directory_inside_of_another_counts() {
+        let settings = "environments: e\nnodes: e/nodes\ntests: e/tests\ngroups: e/nodes/groups\n";
+        let mut files = vec![("clade.yaml", settings)];
+        files.extend([
+            ("e/production.yaml", "classes: {apt: {parameters: {}}}\n"),
+            ("e/nodes/n.yaml", "variables: {v: 1}\n"),
+            ("e/nodes/groups/deep/a.yaml", GROUP),
+            ("e/tests/t.yaml", TEST),
+        ]);
+        let source = |(path, text): &(&str, &str)| SourceFile {
+            path: Arc::from(*path),
+            content: SourceContent::Bytes(text.as_bytes().into()),
+        };
+        let sources: Vec<SourceFile> = files.iter().map(source).collect();
+        let (layout, reading) = read_layout(&sources);
+        assert!(reading.is_some_and(|it| it.diagnostics.is_empty()));
+        let kinds: Vec<_> = sources.iter().skip(1).map(|it| layout.kind_of(it)).collect();
+        let expected =
+            [FileKind::Environment, FileKind::Node, FileKind::Groups, FileKind::Tests].map(Some);
+        assert_eq!(kinds, expected);
+        assert_eq!(found(&files), Vec::<String>::new());
+        files.push(("e/tests/u.json", TEST));
+        files.push(("e/nodes/m.YAML", "variables: {v: 1}\n"));
+        files.push(("e/other/classes.yaml", "classes: {apt: {parameters: {}}}\n"));
+        assert_eq!(found(&files).len(), 3);
     }
 
     #[test]
