@@ -116,8 +116,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
                 return Exit::Failed;
             }
             // Help and version are data; everything else goes to stderr.
-            let printed = error.print().is_ok();
-            return if error.use_stderr() || !printed { Exit::Failed } else { Exit::Fine };
+            let printed = error.print().map_err(anyhow::Error::from);
+            let is_lost = printed.is_err_and(|it| !output::is_broken_pipe(&it));
+            return if error.use_stderr() || is_lost { Exit::Failed } else { Exit::Fine };
         }
     };
     match cli.command.run(&line, &mut output) {
