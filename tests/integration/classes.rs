@@ -91,6 +91,23 @@ fn a_catalogue_is_checked_without_being_written() {
 }
 
 #[test]
+fn no_catalogue_is_written_behind_a_link() {
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("production.yaml");
+    for (link, target) in
+        [("environments", outside.path()), ("environments/production.yaml", file.as_path())]
+    {
+        let groups = Groups::new(&[("groups/web.yaml", "name: Web\n")]);
+        let link = groups.0.path().join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let done = run(&["classes", "scan", CONTROL, groups.text()]);
+        assert!(done.status == 2 && done.stderr.contains("is a link"), "{}", done.stderr);
+        assert!(!file.exists());
+    }
+}
+
+#[test]
 fn code_that_cannot_be_read_is_named_and_nothing_is_written() {
     let control = Groups::new(&[
         ("environment.conf", "modulepath = modules:/opt/shared:../up:$basemodulepath\n"),

@@ -45,6 +45,8 @@ impl CatalogueTarget {
         }
         let settings: Vec<SourceFile> = ["clade.yaml", "clade.yml"]
             .into_iter()
+            // As Clade reads them: no link is followed.
+            .filter(|name| !self.directory.join(name).is_symlink())
             .filter_map(|name| {
                 let bytes = std::fs::read(self.directory.join(name)).ok()?;
                 let content = SourceContent::Bytes(bytes.into());
@@ -57,6 +59,7 @@ impl CatalogueTarget {
         let exists = |relative: &String| self.directory.join(relative).exists();
         let there = ["yaml", "yml"].map(relative).into_iter().find(exists);
         let relative = there.unwrap_or_else(|| relative("yaml"));
+        self.refuse_links(&relative)?;
         let path = self.directory.join(&relative);
         let old = match std::fs::read_to_string(&path) {
             Ok(text) => Some(text),
@@ -66,6 +69,18 @@ impl CatalogueTarget {
             }
         };
         Ok(CatalogueFile { path, relative, old })
+    }
+
+    /// Refuses a file behind a link: it may lie anywhere, and Clade would not read it.
+    fn refuse_links(&self, relative: &str) -> Result<()> {
+        let paths = Path::new(relative).ancestors().map(|it| self.directory.join(it));
+        // Without the directory itself, which the command line names.
+        match paths.take(relative.split('/').count()).find(|it| it.is_symlink()) {
+            Some(link) => {
+                bail!("`{}` is a link, which Clade does not follow: replace it", link.display())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes the catalogue, or says whether it would change.
