@@ -11,7 +11,7 @@ mod trusted;
 
 pub use directory::{FactsDirectory, list_files};
 pub use extensions::ExtensionNames;
-pub use file::{FILE_BYTES, read_file};
+pub use file::{FILE_BYTES, read_file, too_long};
 pub use read::{NodeFacts, read_facts, with_certname};
 pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 pub use text::WantedFacts;

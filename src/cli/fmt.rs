@@ -41,10 +41,11 @@ fn order(kind: FileKind) -> &'static [&'static str] {
 
 impl FmtCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let sources = read_directory(&self.directory)?;
+        let files = read_directory(&self.directory)?;
+        let sources: Vec<SourceFile> = files.iter().map(|it| it.source.clone()).collect();
         let (layout, _) = read_layout(&sources);
         let (mut changed, mut faulty) = (0, 0);
-        for source in &sources {
+        for (file, source) in files.iter().zip(&sources) {
             let SourceContent::Bytes(bytes) = &source.content else { continue };
             let is_settings = matches!(source.path.as_ref(), "clade.yaml" | "clade.yml");
             let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
@@ -60,7 +61,7 @@ impl FmtCommand {
             changed += 1;
             output.note(&source.path);
             if !self.check {
-                let path = self.directory.join(source.path.as_ref());
+                let path = self.directory.join(&file.path);
                 std::fs::write(&path, formatted)
                     .with_context(|| format!("cannot write `{}`", path.display()))?;
             }

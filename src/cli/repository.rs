@@ -1,24 +1,27 @@
 //! The group repository that a command works on: a working tree or a revision.
 
-use std::cell::OnceCell;
+mod discover;
+mod not_read;
+mod working_tree;
+
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use rayon::prelude::*;
 
 use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity, ShownFindings};
-use crate::document::Limits;
 use crate::git::Repository;
 use crate::hierarchy::Estate;
-use crate::model::{Budget, BudgetItem, BudgetOverride, CommitId, Exceeded, Meter};
+use crate::model::{Budget, BudgetOverride, CommitId, Meter};
 use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
-    Checked, Layout, OwnSchemas, Search, SourceContent, SourceFile, too_large, unread,
-    unread_tests, validate_within,
+    Checked, Layout, Search, SourceContent, SourceFile, unread, unread_tests, validate_within,
 };
+use discover::discover;
+use not_read::NotRead;
+use working_tree::WorkingFile;
 
 /// Which repository, and which of its states.
 #[derive(Clone, Debug, Args)]
@@ -58,6 +61,8 @@ pub(super) struct LoadedRepository {
     pub(super) checked: Checked,
     pub(super) commit: Option<CommitId>,
     sources: Vec<SourceFile>,
+    /// Where each file lies in the working tree, if it is one.
+    paths: Vec<PathBuf>,
     directory: PathBuf,
 }
 
@@ -80,21 +85,27 @@ impl RepositoryArgs {
     /// Reads and validates the repository, looking for so much.
     pub(super) fn search(&self, search: Search) -> Result<LoadedRepository> {
         let meter = Arc::new(Meter::new(self.budget.budget()));
-        let (sources, commit) = match &self.rev {
-            None => (read_directory_within(self.directory(), &meter), None),
+        let (read, commit) = match &self.rev {
+            None => {
+                let files = working_tree::read(self.directory(), &meter);
+                let split = |it: WorkingFile| (it.source, it.path);
+                (files.map(|files| files.into_iter().map(split).unzip()), None)
+            }
             Some(revision) => {
                 let (sources, commit) = read_revision(self.directory(), revision, &meter)?;
-                (sources, Some(commit))
+                (sources.map(|sources| (sources, Vec::new())), Some(commit))
             }
         };
-        let (checked, sources) = match sources {
-            Ok(sources) => (validate_within(&sources, search, &meter), sources),
+        let (checked, sources, paths) = match read {
+            Ok((sources, paths)) => (validate_within(&sources, search, &meter), sources, paths),
             Err(NotRead::Rejected(found)) => {
-                (Checked::rejected(*found, &Layout::default(), search), Vec::new())
+                let checked = Checked::rejected(*found, &Layout::default(), search);
+                (checked, Vec::new(), Vec::new())
             }
             Err(NotRead::Failed(error)) => return Err(error),
         };
-        Ok(LoadedRepository { checked, commit, sources, directory: self.directory().to_owned() })
+        let directory = self.directory().to_owned();
+        Ok(LoadedRepository { checked, commit, sources, paths, directory })
     }
 
     /// Reports the files that are not read, though their paths suggest that they should be.
@@ -108,17 +119,13 @@ impl RepositoryArgs {
     }
 
     fn meant(&self, layout: &Layout) -> Result<Vec<SourceFile>> {
+        let meter = Meter::new(self.budget.budget());
         Ok(match &self.rev {
-            None => {
-                let (mut files, meter) = (Vec::new(), Meter::new(self.budget.budget()));
-                // Reading the files reports what exceeds the budget.
-                let _ = find_meant(self.directory(), "", layout, &meter, &mut files);
-                files
-            }
+            None => working_tree::read_meant(self.directory(), layout, &meter),
             Some(revision) => {
                 let (repository, inside) = locate(self.directory())?;
                 let commit = repository.resolve_searching(revision)?;
-                meant_files(&repository, commit, &inside, layout)?
+                meant_files(&repository, commit, &inside, layout, &meter)?
             }
         })
     }
@@ -154,12 +161,28 @@ impl LoadedRepository {
         Some(format!("{file}:{}:{}: {message}{more}", start.line, start.column))
     }
 
-    /// Returns what a file says that was read.
+    /// Returns what a file says that was read; nothing where several are shown alike.
     pub(super) fn text(&self, path: &str) -> Option<&[u8]> {
-        let source = self.sources.iter().find(|it| *it.path == *path)?;
-        match &source.content {
-            SourceContent::Bytes(bytes) => Some(bytes),
+        let mut shown = self.sources.iter().filter(|it| *it.path == *path);
+        match (&shown.next()?.content, shown.next()) {
+            (SourceContent::Bytes(bytes), None) => Some(bytes),
             _ => None,
+        }
+    }
+
+    /// Returns where a file of the working tree lies.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if that is not known, or several files are shown alike.
+    pub(super) fn path_of(&self, shown: &str) -> Result<PathBuf> {
+        let all = self.sources.iter().zip(&self.paths).filter(|(it, _)| *it.path == *shown);
+        match all.map(|(_, path)| path).collect::<Vec<_>>().as_slice() {
+            [only] => Ok(self.directory.join(only)),
+            [] => bail!("`{shown}` is not in the working tree"),
+            _ => bail!(
+                "several files are shown as `{shown}`, since their names are not UTF-8: rename them"
+            ),
         }
     }
 
@@ -171,6 +194,19 @@ impl LoadedRepository {
         })
     }
 
+    /// Returns what stands before the path of a file, to make it one from the working directory: there forges look for
+    /// it. A directory elsewhere is left out.
+    pub(super) fn prefix(&self) -> String {
+        let relative = match self.directory.is_relative() {
+            true => Some(self.directory.clone()),
+            false => below_working_directory(&self.directory),
+        };
+        let relative = relative.unwrap_or_default();
+        // Without what changes nothing, such as `./` and a last `/`.
+        let parts = relative.components().filter(|it| *it != Component::CurDir);
+        parts.fold(String::new(), |path, it| path + &it.as_os_str().to_string_lossy() + "/")
+    }
+
     /// Makes the report of what validation found.
     pub(super) fn report(&self) -> Report {
         let places =
@@ -178,30 +214,22 @@ impl LoadedRepository {
                 std::iter::once(&it.place).chain(it.related.iter().map(|it| &it.place))
             });
         let with_findings: HashSet<&str> = places.map(|it| it.file.as_ref()).collect();
-        let sources: BTreeMap<Arc<str>, String> = self
-            .sources
-            .iter()
-            .filter_map(|file| match &file.content {
-                SourceContent::Bytes(bytes) => Some((&file.path, bytes)),
-                _ => None,
-            })
-            .filter(|(path, _)| with_findings.contains(path.as_ref()))
-            .filter_map(|(path, bytes)| {
-                Some((Arc::clone(path), String::from_utf8(bytes.to_vec()).ok()?))
-            })
-            .collect();
-        let relative = self.directory.is_relative().then(|| self.directory.to_string_lossy());
-        let prefix =
-            match relative.as_deref().map(|it| it.trim_start_matches("./").trim_end_matches('/')) {
-                None | Some("" | ".") => String::new(),
-                Some(directory) => format!("{directory}/"),
-            };
+        let mut sources: BTreeMap<Arc<str>, String> = BTreeMap::new();
+        // Whose lines a finding is about is not known where several files are shown alike.
+        for alike in self.sources.chunk_by(|a, b| a.path == b.path) {
+            if let [SourceFile { path, content: SourceContent::Bytes(bytes) }] = alike
+                && with_findings.contains(path.as_ref())
+                && let Ok(text) = String::from_utf8(bytes.to_vec())
+            {
+                sources.insert(Arc::clone(path), text);
+            }
+        }
         Report {
             commit: self.commit.map(|commit| commit.to_string()),
             groups: self.checked.groups,
             diagnostics: self.checked.diagnostics.clone(),
             files: self.checked.files().cloned().collect(),
-            prefix,
+            prefix: self.prefix(),
             sources,
         }
     }
@@ -215,190 +243,13 @@ impl LoadedRepository {
     }
 }
 
-/// The files are not there.
-enum NotRead {
-    /// They cannot be read.
-    Failed(anyhow::Error),
-    /// The repository is not valid, whatever they say.
-    Rejected(Box<Diagnostic>),
-}
-
-impl From<anyhow::Error> for NotRead {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Exceeded> for NotRead {
-    fn from(exceeded: Exceeded) -> Self {
-        Self::Rejected(Box::new(too_large(exceeded)))
-    }
-}
-
 /// Reads the files of a working tree that can have a part in the repository.
-pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
-    match read_directory_within(directory, &Meter::new(Budget::DEFAULT)) {
+pub(super) fn read_directory(directory: &Path) -> Result<Vec<WorkingFile>> {
+    match working_tree::read(directory, &Meter::new(Budget::DEFAULT)) {
         Ok(files) => Ok(files),
         Err(NotRead::Failed(error)) => Err(error),
         Err(NotRead::Rejected(found)) => bail!("{}", found.message),
     }
-}
-
-/// How many files are read at once: so many of the largest are read beyond a budget at the most.
-const READ_AT_ONCE: usize = 64;
-
-fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFile>, NotRead> {
-    let what = || format!("cannot read the directory `{}`", directory.display());
-    let metadata = std::fs::metadata(directory).with_context(what)?;
-    if !metadata.is_dir() {
-        return Err(anyhow!("`{}` is not a directory", directory.display()).into());
-    }
-    let mut files = Vec::new();
-    let settings: Vec<SourceFile> = ["clade.yaml", "clade.yml"]
-        .into_iter()
-        .filter(|name| directory.join(name).symlink_metadata().is_ok())
-        .map(|name| read_file(directory, name))
-        .collect::<Result<_>>()?;
-    let (layout, _) = crate::validation::read_layout(&settings);
-    files.extend(settings);
-    let mut paths = Vec::new();
-    for part in [&layout.groups, &layout.nodes, &layout.environments, &layout.tests] {
-        let path = directory.join(part);
-        match path.symlink_metadata() {
-            Err(_) => {}
-            Ok(metadata) if metadata.is_dir() => {
-                walk(directory, part, 1, meter, &mut paths, &mut files)?;
-            }
-            Ok(_) => files.push(read_file(directory, part)?),
-        }
-    }
-    // Some at a time: the first error is that of the first file, and little is read beyond a budget.
-    for paths in paths.chunks(READ_AT_ONCE) {
-        let read: Vec<Result<SourceFile>> =
-            paths.par_iter().map(|path| read_file(directory, path)).collect();
-        for file in read {
-            let file = file?;
-            // No two files of a working tree are known to be the same.
-            meter.charge(BudgetItem::DocumentBytes, file.size())?;
-            files.push(file);
-        }
-    }
-    files.extend(read_schemas(directory, &layout)?);
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    files.dedup_by(|a, b| a.path == b.path);
-    Ok(files)
-}
-
-/// Reads the files with schemas that the settings name, and those that they refer to.
-fn read_schemas(directory: &Path, layout: &Layout) -> Result<Vec<SourceFile>> {
-    let failure = OnceCell::new();
-    let read = |path: &str| {
-        let mut parts = path.split('/').scan(PathBuf::new(), |way, part| {
-            way.push(part);
-            Some(way.clone())
-        });
-        // A commit has nothing below a link, so neither has the working tree.
-        let link = parts.find(|it| directory.join(it).is_symlink());
-        if link.is_some() {
-            return Some(SourceContent::Link);
-        }
-        if !directory.join(path).is_file() {
-            return None;
-        }
-        match read_file(directory, path) {
-            Ok(file) => Some(file.content),
-            Err(error) => {
-                drop(failure.set(error));
-                None
-            }
-        }
-    };
-    let files = OwnSchemas::sources(&layout.schemas, &read);
-    match failure.into_inner() {
-        Some(error) => Err(error),
-        None => Ok(files.into_iter().map(|(path, content)| SourceFile { path, content }).collect()),
-    }
-}
-
-/// Finds the files of a directory that are to be read, and submodules, which are not.
-fn walk(
-    root: &Path,
-    relative: &str,
-    depth: u64,
-    meter: &Meter,
-    paths: &mut Vec<String>,
-    submodules: &mut Vec<SourceFile>,
-) -> Result<(), NotRead> {
-    let directory = root.join(relative);
-    let what = || format!("cannot read the directory `{}`", directory.display());
-    meter.charge(BudgetItem::Depth, depth)?;
-    for entry in std::fs::read_dir(&directory).with_context(what)? {
-        let entry = entry.with_context(what)?;
-        let name = entry.file_name();
-        // A commit has no such file, but for the locks of an editor.
-        if name == ".git" || name.as_encoded_bytes().starts_with(b".#") {
-            continue;
-        }
-        let path = format!("{relative}/{}", name.to_string_lossy());
-        meter.charge(BudgetItem::Entries, 1)?;
-        meter.charge(BudgetItem::PathLength, path.len() as u64)?;
-        meter.charge(BudgetItem::PathBytes, path.len() as u64)?;
-        let kind = entry.file_type().with_context(what)?;
-        if kind.is_dir() {
-            if entry.path().join(".git").exists() {
-                submodules
-                    .push(SourceFile { path: path.into(), content: SourceContent::Submodule });
-            } else {
-                walk(root, &path, depth + 1, meter, paths, submodules)?;
-            }
-        } else if is_yaml(&path) || kind.is_symlink() {
-            paths.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// Finds files that are not read, but may be meant by their path. What cannot be read is left out:
-/// nothing depends on it.
-fn find_meant(
-    root: &Path,
-    relative: &str,
-    layout: &Layout,
-    meter: &Meter,
-    files: &mut Vec<SourceFile>,
-) -> Result<(), Exceeded> {
-    let Ok(entries) = std::fs::read_dir(root.join(relative)) else { return Ok(()) };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if relative.is_empty() { name } else { format!("{relative}/{name}") };
-        meter.charge(BudgetItem::Entries, 1)?;
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() && layout.may_hold_meant(&path) && !entry.path().join(".git").exists() {
-            meter.charge(BudgetItem::Depth, path.matches('/').count() as u64)?;
-            find_meant(root, &path, layout, meter, files)?;
-        } else if kind.is_file() && layout.may_be_meant(&path) {
-            files.extend(read_file(root, &path));
-        }
-    }
-    Ok(())
-}
-
-fn is_yaml(path: &str) -> bool {
-    matches!(path.rsplit_once('.'), Some((_, "yaml" | "yml")))
-}
-
-fn read_file(root: &Path, relative: &str) -> Result<SourceFile> {
-    let path = root.join(relative);
-    let what = || format!("cannot read `{}`", path.display());
-    let metadata = path.symlink_metadata().with_context(what)?;
-    let content = if metadata.is_symlink() {
-        SourceContent::Link
-    } else if metadata.len() > Limits::DEFAULT.file_bytes {
-        SourceContent::TooLarge(metadata.len())
-    } else {
-        SourceContent::Bytes(std::fs::read(&path).with_context(what)?.into())
-    };
-    Ok(SourceFile { path: relative.into(), content })
 }
 
 /// The files of a revision, or why they are not there, and its commit.
@@ -415,17 +266,23 @@ fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revi
     Ok((sources, commit))
 }
 
+/// Returns the path of a directory from the working directory, if it lies in that.
+fn below_working_directory(directory: &Path) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let below = directory.strip_prefix(&here).map(Path::to_owned);
+    // Either may be named by way of a link.
+    let real = || Some(directory.canonicalize().ok()?.strip_prefix(here).ok()?.to_owned());
+    below.ok().or_else(real)
+}
+
 /// Returns the git repository that a directory lies in, and its path from the top.
 pub(super) fn locate(directory: &Path) -> Result<(Repository, String)> {
-    let what = || format!("cannot read the directory `{}`", directory.display());
-    let absolute = directory.canonicalize().with_context(what)?;
-    let repository = Repository::discover(&absolute)?;
-    let inside = match repository.worktree() {
-        Some(worktree) => absolute
-            .strip_prefix(worktree.canonicalize().with_context(what)?)
-            .map(|path| path.to_string_lossy().into_owned())
-            .unwrap_or_default(),
-        None => String::new(),
-    };
-    Ok((repository, inside))
+    let (repository, inside) = discover(directory)?;
+    match inside.into_os_string().into_string() {
+        Ok(inside) => Ok((repository, inside)),
+        Err(inside) => bail!(
+            "cannot read the directory `{}` of a commit: its name is not UTF-8; rename it",
+            inside.display()
+        ),
+    }
 }

@@ -2,6 +2,7 @@
 
 mod actual_values;
 mod coverage;
+mod fact_files;
 mod group_value;
 mod measures;
 mod mutation;
@@ -16,8 +17,10 @@ use rayon::prelude::*;
 
 use super::Exit;
 use super::output::{DataFormat, Output};
-use super::repository::RepositoryArgs;
+use super::repository::{LoadedRepository, RepositoryArgs};
+use crate::diagnostic::visible;
 use crate::snapshot::Index;
+use fact_files::FactFiles;
 use measures::MeasureArgs;
 use verdict::TestVerdict;
 
@@ -59,20 +62,22 @@ impl TestCommand {
             );
         }
         let loaded = self.repository.load()?;
-        let prefix = loaded.report().prefix;
+        let prefix = loaded.prefix();
         let Some(estate) = &loaded.checked.estate else {
             bail!("the repository is not valid; see `clade validate`");
         };
         let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);
+        let facts = FactFiles::of(&self.repository, &loaded)?;
         let verdicts: Vec<TestVerdict<'_>> = loaded
             .checked
             .tests()
             .into_par_iter()
-            .map(|test| verdict::run(test, estate, &index, self.repository.directory()))
+            .map(|test| verdict::run(test, estate, &index, &facts))
             .collect();
+        let directory = self.repository.directory();
         let measures =
-            self.measures.take(&loaded, &verdicts, estate, &index, &self.repository, output)?;
+            self.measures.take(&loaded, &verdicts, estate, &index, (&facts, directory), output)?;
         let text = match self.format {
             _ if measures.is_tracefile() => {
                 output.note(&render::summary(&verdicts));
@@ -101,24 +106,29 @@ impl TestCommand {
             ));
         }
         if self.update {
-            return self.update(&verdicts, output);
+            return update(&verdicts, &loaded, output);
         }
         // A test that is not run has not passed.
         let passed = unread.is_empty() && verdicts.iter().all(TestVerdict::passed);
         let fine = passed && !measures.has_survivors();
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
-    /// Rewrites the expectations; a test that could not be run is still a finding.
-    fn update(&self, verdicts: &[TestVerdict<'_>], output: &mut Output) -> Result<Exit> {
-        let written = update::write(verdicts, self.repository.directory())?;
-        for (file, count) in &written {
-            let tests = if *count == 1 { "test" } else { "tests" };
-            output.note(&format!("{file}: wrote what {count} {tests} came to"));
-        }
-        if written.is_empty() {
-            output.note("there is nothing to write");
-        }
-        let known = |it: &TestVerdict<'_>| it.passed() || it.actual.is_some();
-        Ok(if verdicts.iter().all(known) { Exit::Fine } else { Exit::Findings })
+}
+
+/// Rewrites the expectations; a test that could not be run is still a finding.
+fn update(
+    verdicts: &[TestVerdict<'_>],
+    loaded: &LoadedRepository,
+    output: &mut Output,
+) -> Result<Exit> {
+    let written = update::write(verdicts, loaded)?;
+    for (file, count) in &written {
+        let tests = if *count == 1 { "test" } else { "tests" };
+        output.note(&format!("{}: wrote what {count} {tests} came to", visible(file)));
     }
+    if written.is_empty() {
+        output.note("there is nothing to write");
+    }
+    let known = |it: &TestVerdict<'_>| it.passed() || it.actual.is_some();
+    Ok(if verdicts.iter().all(known) { Exit::Fine } else { Exit::Findings })
 }

@@ -18,11 +18,13 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A pipe or a device does not say how long it is.
     File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        let message = format!("it has over {} MiB, the most that facts may have", FILE_BYTES >> 20);
-        return Err(Error::new(ErrorKind::FileTooLarge, message));
-    }
-    Ok(bytes)
+    if bytes.len() as u64 > FILE_BYTES { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// Says that a file of facts has more than [`FILE_BYTES`].
+pub fn too_long() -> Error {
+    let message = format!("it has over {} MiB, the most that facts may have", FILE_BYTES >> 20);
+    Error::new(ErrorKind::FileTooLarge, message)
 }
 
 #[cfg(test)]

@@ -52,6 +52,9 @@ impl Opener {
     }
 }
 
+/// The mode of a submodule in the index.
+const SUBMODULE: u32 = 0o160_000;
+
 impl Repository {
     /// Opens the repository at a path, or the one that the path lies in.
     ///
@@ -100,6 +103,18 @@ impl Repository {
     /// Returns the directory of the working tree; a bare repository has none.
     pub fn worktree(&self) -> Option<&Path> {
         self.inner.workdir()
+    }
+
+    /// Returns the submodules of the index, by their paths from the top of the working tree.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read.
+    pub fn staged_submodules(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+        let fail = |error: git2::Error| ReadError::new("the index", error.message());
+        let index = self.inner.index().map_err(fail)?;
+        let is_submodule = |it: &git2::IndexEntry| it.mode == SUBMODULE;
+        Ok(index.iter().filter(is_submodule).map(|it| it.path).collect())
     }
 
     pub(super) fn find_commit(&self, id: CommitId) -> Result<git2::Commit<'_>, ReadError> {

@@ -91,6 +91,17 @@ impl Repository {
         Ok(self.tree_of(commit, directory, budget)?.is_some())
     }
 
+    /// Returns what a commit has at a path from its top, if that is not a directory; nothing below a link.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a tree cannot be read.
+    pub fn entry(&self, commit: CommitId, path: &str) -> Result<Option<EntryKind>, FilesError> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let tree = self.tree_of(commit, directory, &Budget::DEFAULT)?;
+        Ok(tree.and_then(|tree| kind_of(&named(&tree, name)?)))
+    }
+
     /// Returns the tree of a directory of a commit; none if the commit has no such directory.
     pub(super) fn tree_of(
         &self,
@@ -101,7 +112,7 @@ impl Repository {
         let what = name_of(commit, directory);
         let mut tree = self.open_tree(self.find_commit(commit)?.tree_id(), &what, budget)?;
         for name in directory.split('/').filter(|it| !matches!(*it, "" | ".")) {
-            let below = tree.get_name(name).filter(|it| kind_of(it).is_none()).map(|it| it.id());
+            let below = named(&tree, name).filter(|it| kind_of(it).is_none()).map(|it| it.id());
             let Some(below) = below else { return Ok(None) };
             tree = self.open_tree(below, &what, budget)?;
         }
@@ -171,6 +182,11 @@ impl Repository {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
+}
+
+/// Returns the entry of a name. libgit2 takes none with a NUL, which a text can have.
+fn named(tree: &Tree<'_>, name: &str) -> Option<TreeEntryOf<'static>> {
+    if name.contains('\0') { None } else { tree.get_name(name).map(|it| it.to_owned()) }
 }
 
 /// Returns an entry that is not in its place. To look up such entries, or to compare them with others, finds one of two

@@ -1,13 +1,16 @@
 //! The files of a commit as they are written, for the command line.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
 use super::open_repositories::OpenRepositories;
 use super::outcome::BuildError;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::diagnostic::Diagnostic;
-use crate::git::{FilesError, Repository, TreeEntry};
-use crate::model::{Budget, CommitId, Meter};
+use crate::git::{EntryKind, FilesError, Repository, TreeEntry};
+use crate::model::{CommitId, Meter};
 use crate::validation::{
     Layout, OwnSchemas, SourceFile, misplaced_entry, no_groups, read_layout, too_large,
 };
@@ -56,9 +59,11 @@ pub fn source_files(
     let tree = CommitTree::new(repository, &entries, &[], &no_changes);
     let schemas = OwnSchemas::sources(&layout.schemas, &|path| tree.read(path));
     tree.finish().map_err(fail)?;
-    sources.extend(schemas.into_iter().map(|(path, content)| SourceFile { path, content }));
+    // One may be a file of groups as well. Of those, several can be shown alike, since names need not be UTF-8.
+    let known: HashSet<Arc<str>> = sources.iter().map(|it| Arc::clone(&it.path)).collect();
+    let schemas = schemas.into_iter().filter(|(path, _)| !known.contains(path));
+    sources.extend(schemas.map(|(path, content)| SourceFile { path, content }));
     sources.sort_by(|a, b| a.path.cmp(&b.path));
-    sources.dedup_by(|a, b| a.path == b.path);
     Ok(sources)
 }
 
@@ -73,9 +78,10 @@ pub fn meant_files(
     commit: CommitId,
     directory: &str,
     layout: &Layout,
+    meter: &Meter,
 ) -> Result<Vec<SourceFile>, BuildError> {
     let fail = |source| BuildError::Unreadable { commit, source };
-    let entries = match repository.files(commit, directory, &Meter::new(Budget::DEFAULT)) {
+    let entries = match repository.files(commit, directory, meter) {
         Ok(entries) => entries,
         Err(FilesError::Unreadable(source)) => return Err(fail(source)),
         // Reading the commit reports these.
@@ -83,7 +89,9 @@ pub fn meant_files(
             return Ok(Vec::new());
         }
     };
-    let meant = entries.iter().filter(|it| layout.may_be_meant(&it.path));
+    // What is not a file is not followed, whatever its name is.
+    let files = entries.iter().filter(|it| matches!(it.kind, EntryKind::File(_)));
+    let meant = files.filter(|it| layout.may_be_meant(&it.path));
     meant.map(|it| source_file(repository, it).map_err(fail)).collect()
 }
 

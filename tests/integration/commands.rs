@@ -48,6 +48,47 @@ fn every_format_is_well_formed() {
 }
 
 #[test]
+fn a_forge_finds_files_from_the_working_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path().canonicalize().unwrap();
+    for name in ["here/est/groups", "beside/groups"] {
+        std::fs::create_dir_all(here.join(name)).unwrap();
+        std::fs::write(here.join(name).join("a.yaml"), "nam: A\n").unwrap();
+    }
+    std::os::unix::fs::symlink("here", here.join("link")).unwrap();
+    let absolute = |name: &str| here.join(name).to_str().unwrap().to_owned();
+    let rows = [
+        ("est".to_owned(), "est/groups/a.yaml"),
+        ("./est/".to_owned(), "est/groups/a.yaml"),
+        ("../beside".to_owned(), "../beside/groups/a.yaml"),
+        (absolute("here/est"), "est/groups/a.yaml"),
+        (absolute("here/est/"), "est/groups/a.yaml"),
+        (absolute("link/est"), "est/groups/a.yaml"),
+        (absolute("beside"), "groups/a.yaml"),
+    ];
+    crate::table::each_row(rows, |(given, file)| {
+        let mut command = clade(&["validate", &given, "--format", "github"]);
+        let done: Done = command.current_dir(here.join("here")).output().unwrap().into();
+        let start = format!("::error file={file},");
+        assert!(done.stdout.starts_with(&start), "{}", done.stdout);
+    });
+}
+
+#[test]
+fn a_reader_of_help_may_go_away() {
+    let status = |arguments: &[&str]| {
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        clade(arguments).stdout(write).status().unwrap().code()
+    };
+    crate::table::each_row(
+        [&["--help"][..], &["--version"], &["help", "serve"], &["serve", "--help"], &["lint"]],
+        |arguments| assert_eq!(status(arguments), Some(0)),
+    );
+    assert_eq!(status(&["no-such-command"]), Some(2));
+}
+
+#[test]
 fn a_revision_is_validated_as_it_was_committed() {
     let repository = GitRepository::new();
     let good = repository.commit("good", &[("estate/groups/a.yaml", "name: a\n")]);

@@ -4,7 +4,8 @@ use clade::internals::document::{ValueLayout, write};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::program::{Done, clade};
+use crate::program::{Done, GitRepository, clade};
+use crate::table::each_row;
 
 const GROUPS: &str = "\
 name: Debian
@@ -341,6 +342,77 @@ fn facts_outside_the_repository_are_not_read() {
         let all = done.stdout + &done.stderr;
         assert!(all.contains("clade validate") && !all.contains("found"), "{all}");
     }
+}
+
+#[test]
+fn the_facts_of_a_revision_are_those_of_the_revision() {
+    let repository = GitRepository::new();
+    let test = |file: &str| {
+        format!("- {{name: t, node: n, facts_file: {file}, expect: {{groups: [Web]}}}}\n")
+    };
+    let first = repository.commit(
+        "first",
+        &[
+            ("est/groups/web.yaml", "name: Web\nrule: role = web\n"),
+            ("est/tests/deep/t.yaml", &test("../../facts/n.json")),
+            ("est/tests/u.yaml", &test("../../above.json")),
+            ("est/facts/n.json", "{\"role\": \"web\"}"),
+            ("above.json", "{\"role\": \"web\"}"),
+        ],
+    );
+    let facts = repository.path().join("est/facts/n.json");
+    let run = |arguments: &[&str]| -> Done {
+        let arguments = [&["test", "est"], arguments].concat();
+        clade(&arguments).current_dir(repository.path()).output().unwrap().into()
+    };
+    // Neither a change of the working tree nor its absence tells of a commit.
+    for change in [Some("{\"role\": \"db\"}"), None] {
+        match change {
+            Some(text) => std::fs::write(&facts, text).unwrap(),
+            None => std::fs::remove_file(&facts).unwrap(),
+        }
+        assert_eq!(run(&[]).status, 1);
+        for more in [&["--rev", &first][..], &["--rev", "HEAD", "--mutate"]] {
+            let done = run(more);
+            assert!(done.stdout.contains("2 passed, 0 failed"), "{}", done.stdout);
+        }
+    }
+    repository.commit("second", &[("est/facts/n.json", "{\"role\": \"db\"}")]);
+    std::fs::write(&facts, "{\"role\": \"web\"}").unwrap();
+    assert_eq!((run(&[]).status, run(&["--rev", "HEAD"]).status), (0, 1));
+    assert_eq!(run(&["--rev", "HEAD~1"]).status, 0);
+    let wrong = [
+        ("../../../x.json", "it is not inside the repository"),
+        ("../facts/none.json", "has no such file"),
+        ("../facts", "has no such file"),
+        ("../facts/n.json/x", "has no such file"),
+        (r#""../facts/n\0""#, "has no such file"),
+        (r#""../fac\0ts/n.json""#, "has no such file"),
+    ];
+    each_row(wrong, |(file, message)| {
+        repository.commit("wrong", &[("est/tests/u.yaml", &test(file))]);
+        let done = run(&["--rev", "HEAD"]);
+        assert!(done.status == 1 && done.stdout.contains(message), "{}", done.stdout);
+    });
+}
+
+#[test]
+fn a_command_to_see_more_is_one_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    put("groups/a.yaml", "name: A\n");
+    put(
+        "tests/t.yaml",
+        "- {name: t, node: n, facts_file: \"x; y's.json\", expect: {groups: [A]}}\n",
+    );
+    put("tests/x; y's.json", "{}");
+    let done = Done::from(clade(&["test"]).current_dir(directory.path()).output().unwrap());
+    let command = r"see: clade explain n . --facts 'tests/x; y'\''s.json'";
+    assert!(done.stdout.contains(command), "{}", done.stdout);
 }
 
 #[test]

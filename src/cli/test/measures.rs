@@ -14,11 +14,12 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::coverage::{Coverage, lcov};
+use super::fact_files::FactFiles;
 use super::mutation::{MutationBudget, MutationOutcome, try_mutants};
 use super::reach::{RepositoryPlaces, TestRun};
 use super::verdict::TestVerdict;
 use crate::cli::output::Output;
-use crate::cli::repository::{LoadedRepository, RepositoryArgs};
+use crate::cli::repository::LoadedRepository;
 use crate::config::parse_duration;
 use crate::hierarchy::Estate;
 use crate::snapshot::Index;
@@ -73,17 +74,17 @@ impl MeasureArgs {
         verdicts: &[TestVerdict<'_>],
         estate: &'e Estate,
         index: &Index,
-        repository: &RepositoryArgs,
+        (facts, directory): (&FactFiles, &Path),
         output: &mut Output,
     ) -> Result<Measures<'e>> {
-        let directory = repository.directory().to_owned();
+        let directory = directory.to_owned();
         let mut measures = Measures { coverage: None, mutation: None, directory };
         if !self.are_printed() && self.lcov.is_none() {
             return Ok(measures);
         }
         let runs: Vec<TestRun<'_>> = verdicts
             .par_iter()
-            .filter_map(|it| TestRun::of(it.test, estate, index, repository))
+            .filter_map(|it| TestRun::of(it.test, estate, index, facts))
             .collect();
         let places = RepositoryPlaces::of(loaded, &estate.hierarchy);
         if self.coverage.is_some() || self.lcov.is_some() {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::fact_files::FactFiles;
 use super::group_value::GroupValue;
 use super::verdict::node_of;
 use crate::classification::{Explanation, Outcome, ValueSource, WithheldFacts};
-use crate::cli::repository::{LoadedRepository, RepositoryArgs};
+use crate::cli::repository::LoadedRepository;
 use crate::diagnostic::Place;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Condition, Node};
@@ -28,9 +29,9 @@ impl<'t> TestRun<'t> {
         test: &'t TestCase,
         estate: &Estate,
         index: &Index,
-        repository: &RepositoryArgs,
+        facts: &FactFiles,
     ) -> Option<Self> {
-        let node = node_of(test, repository.directory()).ok()?;
+        let node = node_of(test, facts).ok()?;
         let explanation = classify(estate, index, &node, WithheldFacts::Refuse).ok()?;
         let groups = explanation.matches.iter().map(|it| it.group).collect();
         Some(Self { test, node, groups })

@@ -2,13 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "tests are files")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 
 use super::verdict::TestVerdict;
+use crate::cli::repository::LoadedRepository;
 use crate::document::{Limits, ValueLayout, edit, read};
 use crate::model::same;
 
@@ -16,7 +16,7 @@ use crate::model::same;
 /// files with the count of tests that were written in each.
 pub(super) fn write(
     verdicts: &[TestVerdict<'_>],
-    directory: &Path,
+    loaded: &LoadedRepository,
 ) -> Result<BTreeMap<Arc<str>, usize>> {
     let mut by_file: BTreeMap<Arc<str>, Vec<&TestVerdict<'_>>> = BTreeMap::new();
     for verdict in verdicts {
@@ -24,7 +24,7 @@ pub(super) fn write(
     }
     let mut written = BTreeMap::new();
     for (file, verdicts) in by_file {
-        let path = directory.join(file.as_ref());
+        let path = loaded.path_of(&file)?;
         let what = || format!("cannot write the expectations in `{}`", path.display());
         let old = std::fs::read_to_string(&path).with_context(what)?;
         let (new, count) = update(&old, &verdicts).with_context(what)?;

@@ -1,15 +1,14 @@
 //! What is not as a test expects, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use serde_json::Value;
 
-use super::super::node::facts_file;
 use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Membership;
 use super::actual_values::ActualValues;
+use super::fact_files::FactFiles;
 use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
@@ -54,66 +53,24 @@ pub(super) fn run<'t>(
     test: &'t TestCase,
     estate: &Estate,
     index: &Index,
-    directory: &Path,
+    facts: &FactFiles,
 ) -> TestVerdict<'t> {
-    let file = facts_path(test, directory);
-    let node = match node_of(test, directory) {
+    let node = match node_of(test, facts) {
         Ok(node) => node,
         Err(error) => {
             let mismatches = vec![Mismatch::new(format!("{error:#}"), [])];
             return TestVerdict { test, mismatches, see: None, actual: None };
         }
     };
-    let see = file.filter(|_| test.trusted.is_none()).map(|path| {
-        let directory = directory.display();
-        format!("clade explain {} {directory} --facts {}", test.node, path.display())
-    });
+    let see = facts.explaining(test);
     let (mismatches, actual) = compare(test, estate, index, &node);
     TestVerdict { test, mismatches, see, actual }
 }
 
 /// Makes the node that a test is about.
-pub(super) fn node_of(test: &TestCase, directory: &Path) -> Result<Node> {
-    check_facts(test, directory)?;
-    node(test, facts_path(test, directory).as_deref())
-}
-
-fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
-    let inside = Path::new(test.facts_file.as_deref()?);
-    Some(if directory == Path::new(".") { inside.to_owned() } else { directory.join(inside) })
-}
-
-/// Refuses a file of facts outside the repository, behind a link, which may lead there, and one that
-/// is not a regular file.
-fn check_facts(test: &TestCase, directory: &Path) -> Result<()> {
-    let Some(file) = &test.facts_file else { return Ok(()) };
-    let what = || format!("cannot read the facts in `{file}`");
-    let directory = directory.canonicalize().with_context(what)?;
-    // Git keeps nothing named `.git`, so a commit cannot widen this.
-    let root = directory.ancestors().find(|it| it.join(".git").exists()).unwrap_or(&directory);
-    let mut path = directory.clone();
-    for part in file.split('/') {
-        if part == ".." {
-            path.pop();
-        } else {
-            path.push(part);
-        }
-    }
-    if !path.starts_with(root) {
-        bail!("{}: it is not inside the repository `{}`", what(), root.display());
-    }
-    match path.canonicalize() {
-        Ok(real) if real != path => bail!("{}: it is behind a link", what()),
-        Ok(_) if !path.is_file() => bail!("{}: it is not a regular file", what()),
-        // What is not there is an error when it is read, and so is a link to nowhere.
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-fn node(test: &TestCase, facts_path: Option<&Path>) -> Result<Node> {
+pub(super) fn node_of(test: &TestCase, facts: &FactFiles) -> Result<Node> {
     let (mut fact, mut trusted) = (test.facts.clone(), test.trusted.clone());
-    if let Some(path) = facts_path {
-        let read = facts_file(path)?;
+    if let Some(read) = facts.read(test)? {
         fact = read.fact;
         trusted = trusted.or(read.trusted);
     }

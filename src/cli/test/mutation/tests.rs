@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::fact_files::FactFiles;
 use super::*;
 use crate::classification::classify;
 use crate::cli::repository::{BudgetArgs, RepositoryArgs};
@@ -16,9 +17,10 @@ fn mutants_are_judged_as_if_their_repository_were_tested() {
     let loaded = repository.load().unwrap();
     let estate = loaded.checked.estate.as_ref().unwrap();
     let index = Index::new(&estate.hierarchy);
+    let facts = FactFiles::of(&repository, &loaded).unwrap();
     let tests = loaded.checked.tests();
     let runs: Vec<TestRun<'_>> =
-        tests.iter().filter_map(|it| TestRun::of(it, estate, &index, &repository)).collect();
+        tests.iter().filter_map(|it| TestRun::of(it, estate, &index, &facts)).collect();
     assert_eq!(runs.len(), tests.len());
     let places = RepositoryPlaces::of(&loaded, &estate.hierarchy);
     let mut counts = [0, 0];
