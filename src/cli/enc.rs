@@ -28,6 +28,7 @@ use super::client::DEFAULT_SERVER;
 use super::command_line::CommandLine;
 use super::output::{DataFormat, Output, one_line};
 use super::settings::{FileOf, SettingsFile};
+use crate::diagnostic::visible;
 use health::DaemonHealth;
 use last_good::LastGood;
 use node_input::NodeInput;
@@ -60,7 +61,7 @@ impl EncSettings {
                 let reason = format!("clade enc: {}", one_line(&error));
                 output.note(&reason);
                 // If stdout is gone, stderr has it.
-                let _gone = output.data(&format!("{reason}\n"));
+                let _gone = output.data(&format!("{}\n", visible(&reason)));
                 Exit::Findings
             }
         }

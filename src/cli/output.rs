@@ -62,12 +62,18 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a line for people.
+    /// Writes a line for people: a break of lines in a name or value begins no other one.
     #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
         // A closed stderr cannot be reported.
-        let shown: Vec<String> = text.split('\n').map(|it| visible_up_to(it, LONGEST)).collect();
-        let _gone = writeln!(std::io::stderr().lock(), "{}", shown.join("\n"));
+        let _gone = writeln!(std::io::stderr().lock(), "{}", visible_up_to(text, LONGEST));
+    }
+
+    /// Writes several lines for people, whose parts from elsewhere are known to have no breaks.
+    pub(super) fn notes(&mut self, text: &str) {
+        for line in text.lines() {
+            self.note(line);
+        }
     }
 
     /// Writes what was found in a text, with the lines that it is about.

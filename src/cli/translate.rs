@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::output::{DataFormat, Output};
+use crate::diagnostic::visible;
 use crate::rule::{self, QueryFormat, RuleFault, to_console, to_query};
 
 /// Print a rule in the array form, the console's notation, and as PuppetDB queries
@@ -64,7 +65,7 @@ impl TranslateCommand {
             TranslateFormat::Human => {
                 let mut text = String::new();
                 let mut line = |name: &str, value: &str| {
-                    let _infallible = writeln!(text, "{name:<10} {value}");
+                    let _infallible = writeln!(text, "{name:<10} {}", visible(value));
                 };
                 let show = |written: Result<Value, String>| match written {
                     Ok(Value::String(text)) => text,

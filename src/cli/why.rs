@@ -14,7 +14,7 @@ use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
 use super::output::Output;
 use crate::client::Client;
 use crate::config::parse_duration;
-use crate::diagnostic::visible_up_to;
+use crate::diagnostic::{visible, visible_up_to};
 use crate::git::Repository;
 use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};
 use crate::model::CommitId;
@@ -179,7 +179,7 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
     }
     for Condition { kind, message, .. } in &status.conditions {
         if kind != "Ready" {
-            writeln!(written, "{kind}: {message}").ok();
+            writeln!(written, "{}: {}", visible(kind), visible_up_to(message, LONGEST)).ok();
         }
     }
     written
@@ -203,7 +203,7 @@ impl WaitCommand {
             };
             if let Some(exit) = end {
                 if let CommitAnswer::Known(commit) = &answer {
-                    output.note(&describe(&commit.read));
+                    output.notes(&describe(&commit.read));
                 }
                 return Ok(exit);
             }
@@ -212,7 +212,7 @@ impl WaitCommand {
                     CommitAnswer::Known(commit) => describe(&commit.read),
                     CommitAnswer::NotSeen => not_seen(&daemon, &self.commit),
                 };
-                output.note(&format!("{said}it does not answer after {:?}", self.timeout));
+                output.notes(&format!("{said}it does not answer after {:?}", self.timeout));
                 return Ok(Exit::TimedOut);
             }
             std::thread::sleep(PAUSE.min(self.timeout.saturating_sub(began.elapsed())));

@@ -8,21 +8,22 @@ use serde_json::{Value, json};
 
 use super::super::page::paint;
 use super::verdict::TestVerdict;
-use crate::diagnostic::Colour;
+use crate::diagnostic::{Colour, visible};
 use crate::document::quote;
 
 /// Returns where a test is written.
 fn place(verdict: &TestVerdict<'_>, prefix: &str) -> String {
     let place = &verdict.test.place;
-    format!("{prefix}{}:{}:{}", place.file, place.span.start.line, place.span.start.column)
+    let file = visible(&place.file);
+    format!("{prefix}{file}:{}:{}", place.span.start.line, place.span.start.column)
 }
 
 /// Returns what is wrong, a line each, with its cause below.
 fn lines(verdict: &TestVerdict<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for mismatch in &verdict.mismatches {
-        lines.push(mismatch.message.clone());
-        lines.extend(mismatch.because.iter().map(|it| format!("  {it}")));
+        lines.push(visible(&mismatch.message).into_owned());
+        lines.extend(mismatch.because.iter().map(|it| format!("  {}", visible(it))));
     }
     lines
 }
@@ -40,7 +41,7 @@ pub(super) fn human(verdicts: &[TestVerdict<'_>], prefix: &str, colour: Colour) 
         } else {
             paint(colour, "31", "FAILED")
         };
-        let _infallible = writeln!(text, "test {} ... {word}", verdict.test.name);
+        let _infallible = writeln!(text, "test {} ... {word}", visible(&verdict.test.name));
         if verdict.passed() {
             continue;
         }
@@ -49,7 +50,7 @@ pub(super) fn human(verdicts: &[TestVerdict<'_>], prefix: &str, colour: Colour) 
             let _infallible = writeln!(text, "  {line}");
         }
         if let Some(command) = &verdict.see {
-            let _infallible = writeln!(text, "  see: {command}");
+            let _infallible = writeln!(text, "  see: {}", visible(command));
         }
     }
     let _infallible = writeln!(text, "\n{}", summary(verdicts));
@@ -67,7 +68,7 @@ pub(super) fn tap(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     text.push_str(if verdicts.is_empty() { " # SKIP there are no tests\n" } else { "\n" });
     for (number, verdict) in verdicts.iter().enumerate() {
         // A `#` would start a directive.
-        let name = verdict.test.name.replace('\\', "\\\\").replace('#', "\\#").replace('\n', " ");
+        let name = visible(&verdict.test.name).replace('\\', "\\\\").replace('#', "\\#");
         let not = if verdict.passed() { "" } else { "not " };
         let _infallible = writeln!(text, "{not}ok {} - {name}", number + 1);
         if !verdict.passed() {

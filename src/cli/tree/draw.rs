@@ -7,8 +7,8 @@ use crate::answer::AnswerKey;
 use crate::classification::{
     ClassSources, ConflictShare, Conflicts, Explanation, Final, Outcome, SourcedValue, ValueSource,
 };
-use crate::cli::page::paint;
-use crate::diagnostic::Colour;
+use crate::cli::page::{BOLD, Cell, GREEN, Page, RED};
+use crate::diagnostic::{Colour, visible};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, Condition, Key};
 use crate::rule::{Explained, ExplainedForm, explain};
@@ -16,7 +16,10 @@ use crate::rule::{Explained, ExplainedForm, explain};
 /// The longest value that is shown whole, in characters.
 const VALUE_LIMIT: usize = 100;
 
-/// Writes lines, with colours or without.
+/// Faint, for what explains something else.
+const DIM: &str = "2";
+
+/// Writes lines, with colours or without. What stands in them comes from a repository or a node, so it is made visible.
 pub(super) struct Pen {
     text: String,
     colour: Colour,
@@ -27,32 +30,25 @@ impl Pen {
         Self { text: String::new(), colour }
     }
 
-    pub(super) fn line(&mut self, depth: usize, text: &str) {
-        if !text.is_empty() {
-            self.text.extend(std::iter::repeat_n("  ", depth));
-            self.text.push_str(text);
+    /// Writes a line of some parts.
+    pub(super) fn line<const N: usize>(&mut self, depth: usize, parts: [Cell; N]) {
+        let page = Page { width: None, colour: self.colour };
+        self.text.extend(std::iter::repeat_n("  ", depth));
+        // Nothing needs no colour.
+        for part in parts.iter().filter(|it| !it.text.is_empty()) {
+            self.text.push_str(&page.paint(part, &visible(&part.text)));
         }
         self.text.push('\n');
     }
 
-    fn painted(&self, code: &str, text: &str) -> String {
-        paint(self.colour, code, text)
+    /// Writes an empty line.
+    pub(super) fn gap(&mut self) {
+        self.text.push('\n');
     }
 
-    pub(super) fn strong(&self, text: &str) -> String {
-        self.painted("1", text)
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.painted("2", text)
-    }
-
-    fn mark(&self, outcome: Option<bool>) -> String {
-        match outcome {
-            Some(true) => self.painted("32", "yes"),
-            Some(false) => self.painted("31", "no "),
-            None => self.painted("31", "?? "),
-        }
+    /// Writes a line that others belong to.
+    pub(super) fn heading(&mut self, depth: usize, text: &str) {
+        self.line(depth, [Cell::painted(text, BOLD)]);
     }
 
     pub(super) fn finish(self) -> String {
@@ -78,22 +74,18 @@ pub(super) fn draw(
 ) -> String {
     let mut pen = Pen::new(colour);
     let hierarchy = &explanation.estate.hierarchy;
-    pen.line(0, &pen.strong(&explanation.node.name));
+    pen.heading(0, &explanation.node.name);
     match &explanation.outcome {
         Outcome::Classified(result) => Values { hierarchy, places }.draw(&mut pen, result),
         Outcome::Conflict(conflicts) => differences(&mut pen, hierarchy, conflicts),
     }
-    pen.line(0, "");
-    pen.line(0, &pen.strong("groups that match"));
+    pen.gap();
+    pen.heading(0, "groups that match");
     for found in &explanation.matches {
         let depth = hierarchy.lineage(found.group).count();
         let group = hierarchy.group(found.group);
-        let leaf = if explanation.leaves.contains(&found.group) {
-            pen.dim("  (leaf)")
-        } else {
-            String::new()
-        };
-        pen.line(depth, &format!("{}{leaf}", group.name));
+        let leaf = if explanation.leaves.contains(&found.group) { "  (leaf)" } else { "" };
+        pen.line(depth, [group.name.as_str().into(), Cell::painted(leaf, DIM)]);
         condition(&mut pen, depth + 1, &found.explain(explanation.node));
     }
     misses(&mut pen, explanation, shown);
@@ -102,12 +94,16 @@ pub(super) fn draw(
 
 /// Draws a condition with all its terms and the values they saw.
 pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) {
-    let mark = pen.mark(explained.outcome.as_ref().ok().copied());
+    let mark = match explained.outcome {
+        Ok(true) => Cell::painted("yes", GREEN),
+        Ok(false) => Cell::painted("no ", RED),
+        Err(_) => Cell::painted("?? ", RED),
+    };
     let terms = |pen: &mut Pen, word: &str, terms: &[Explained<'_>]| {
         if let [only] = terms {
             return condition(pen, depth, only);
         }
-        pen.line(depth, &format!("{mark} {word}"));
+        pen.line(depth, [mark.clone(), format!(" {word}").into()]);
         for term in terms {
             condition(pen, depth + 1, term);
         }
@@ -116,7 +112,7 @@ pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) 
         ExplainedForm::And(inner) => terms(pen, "all of", inner),
         ExplainedForm::Or(inner) => terms(pen, "any of", inner),
         ExplainedForm::Not(inner) => {
-            pen.line(depth, &format!("{mark} not"));
+            pen.line(depth, [mark, " not".into()]);
             condition(pen, depth + 1, inner);
         }
         ExplainedForm::Test(test, value) => {
@@ -126,8 +122,7 @@ pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) 
                 Ok(_) if value.is_null() => "not there".to_owned(),
                 Ok(_) => format!("is {}", shorten(&value.to_string())),
             };
-            let seen = pen.dim(&seen);
-            pen.line(depth, &format!("{mark} {comparison}  {seen}"));
+            pen.line(depth, [mark, format!(" {comparison}  ").into(), Cell::painted(seen, DIM)]);
         }
     }
 }
@@ -152,19 +147,19 @@ fn misses(pen: &mut Pen, explanation: &Explanation<'_>, shown: ShownGroups) {
     if missed.is_empty() {
         return;
     }
-    pen.line(0, "");
+    pen.gap();
     if shown == ShownGroups::Matching {
         let groups = if missed.len() == 1 { "group does" } else { "groups do" };
         let line = format!(
             "{} {groups} not match, below those that do: --all shows them, --group NAME one",
             missed.len()
         );
-        return pen.line(0, &pen.dim(&line));
+        return pen.line(0, [Cell::painted(line, DIM)]);
     }
-    pen.line(0, &pen.strong("groups that do not match, below those that do"));
+    pen.heading(0, "groups that do not match, below those that do");
     for index in &missed {
         let group = hierarchy.group(*index);
-        pen.line(1, group.name.as_str());
+        pen.line(1, [group.name.as_str().into()]);
         if let Some(rule) = &group.rule {
             condition(pen, 2, &explain(rule, explanation.node));
         }
@@ -186,17 +181,14 @@ struct Values<'v> {
 impl Values<'_> {
     fn draw(&self, pen: &mut Pen, result: &Final<'_>) {
         let from = &result.environment_sources;
-        let from = if from.is_empty() {
-            String::new()
-        } else {
-            self.from(pen, from, &AnswerKey::Environment)
-        };
-        pen.line(1, &format!("environment {}{from}", result.environment));
+        let from =
+            if from.is_empty() { "".into() } else { self.from(from, &AnswerKey::Environment) };
+        pen.line(1, [format!("environment {}", result.environment).into(), from]);
         let class = |it: &ClassName| Some(AnswerKey::Class(it.clone()));
         self.classes(pen, "classes", &result.classes, (&class, &AnswerKey::Parameter));
         if !result.variables.is_empty() {
-            pen.line(0, "");
-            pen.line(0, &pen.strong("variables"));
+            pen.gap();
+            pen.heading(0, "variables");
             for (name, it) in &result.variables {
                 let key = AnswerKey::Variable((*name).clone());
                 self.value(pen, 1, (name.as_str(), &key), it);
@@ -216,11 +208,11 @@ impl Values<'_> {
         if classes.is_empty() {
             return;
         }
-        pen.line(0, "");
-        pen.line(0, &pen.strong(title));
+        pen.gap();
+        pen.heading(0, title);
         for (name, class) in classes {
-            let from = class_key(name).map(|key| self.from(pen, &class.sources, &key));
-            pen.line(1, &format!("{name}{}", from.unwrap_or_default()));
+            let from = class_key(name).map(|key| self.from(&class.sources, &key));
+            pen.line(1, [name.as_str().into(), from.unwrap_or_else(|| "".into())]);
             for (key, it) in &class.parameters {
                 let of_answer = key_of((*name).clone(), (*key).clone());
                 self.value(pen, 2, (key.as_str(), &of_answer), it);
@@ -235,15 +227,16 @@ impl Values<'_> {
         (name, key): (&str, &AnswerKey),
         it: &SourcedValue<'_>,
     ) {
-        let from = self.from(pen, &it.sources, key);
-        pen.line(depth, &format!("{name} = {}{from}", shorten(&it.value.to_string())));
+        let from = self.from(&it.sources, key);
+        pen.line(depth, [format!("{name} = {}", shorten(&it.value.to_string())).into(), from]);
         if it.is_expanded() {
-            pen.line(depth + 1, &pen.dim(&format!("written {}", shorten(&it.written.to_string()))));
+            let written = format!("written {}", shorten(&it.written.to_string()));
+            pen.line(depth + 1, [Cell::painted(written, DIM)]);
         }
     }
 
     /// Says what defines a value, and where.
-    fn from(&self, pen: &Pen, sources: &BTreeSet<ValueSource>, key: &AnswerKey) -> String {
+    fn from(&self, sources: &BTreeSet<ValueSource>, key: &AnswerKey) -> Cell {
         let of = |source: &ValueSource| {
             let name = match source {
                 ValueSource::Group(index) => self.hierarchy.group(*index).name.as_str(),
@@ -255,7 +248,7 @@ impl Values<'_> {
             }
         };
         let all: Vec<String> = sources.iter().map(of).collect();
-        pen.dim(&format!("  {}", all.join(", ")))
+        Cell::painted(format!("  {}", all.join(", ")), DIM)
     }
 }
 
@@ -273,8 +266,8 @@ pub(in crate::cli) fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<ValueSou
 
 /// Draws conflicts with the values side by side.
 fn differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
-    pen.line(0, "");
-    pen.line(0, &pen.strong("conflicts"));
+    pen.gap();
+    pen.heading(0, "conflicts");
     all_differences(pen, hierarchy, conflicts);
 }
 
@@ -290,7 +283,7 @@ pub(in crate::cli) fn conflict_lines(
 
 fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
     let mut one = |what: &str, all: &[ConflictShare<'_>]| {
-        pen.line(1, what);
+        pen.line(1, [what.into()]);
         let width =
             all.iter().map(|it| hierarchy.group(it.from).name.as_str().chars().count()).max();
         for it in all {
@@ -298,10 +291,11 @@ fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'
             let by = if it.from == it.defined_by {
                 String::new()
             } else {
-                pen.dim(&format!("  set by {}", hierarchy.group(it.defined_by).name))
+                format!("  set by {}", hierarchy.group(it.defined_by).name)
             };
             let value = shorten(&it.value.to_string());
-            pen.line(2, &format!("{from:width$}  {value}{by}", width = width.unwrap_or_default()));
+            let line = format!("{from:width$}  {value}", width = width.unwrap_or_default());
+            pen.line(2, [line.into(), Cell::painted(by, DIM)]);
         }
     };
     if !conflicts.environment.is_empty() {

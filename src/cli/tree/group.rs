@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::draw::{Pen, condition, shorten};
+use crate::cli::page::{BOLD, Cell};
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Condition, Node, Test};
@@ -82,26 +83,24 @@ impl<'h> Membership<'h> {
 
     pub(super) fn draw(&self, colour: Colour) -> String {
         let mut pen = Pen::new(colour);
-        let name = pen.strong(self.hierarchy.group(self.group).name.as_str());
+        let name = Cell::painted(self.hierarchy.group(self.group).name.as_str(), BOLD);
         let node = &self.node.name;
-        pen.line(
-            0,
-            &match self.matches() {
-                Some(true) => format!("{node} is in the group {name}"),
-                Some(false) => format!("{node} is not in the group {name}"),
-                None => format!("whether {node} is in the group {name} is not known"),
-            },
-        );
+        let (before, behind) = match self.matches() {
+            Some(true) => (format!("{node} is in the group "), ""),
+            Some(false) => (format!("{node} is not in the group "), ""),
+            None => (format!("whether {node} is in the group "), " is not known"),
+        };
+        pen.line(0, [before.into(), name, behind.into()]);
         if let Some(because) = self.because() {
-            pen.line(0, &format!("because {because}"));
+            pen.line(0, [format!("because {because}").into()]);
         }
         for (depth, (index, explained)) in self.rules.iter().enumerate() {
             let group = self.hierarchy.group(*index);
-            pen.line(0, "");
-            pen.line(depth, &pen.strong(group.name.as_str()));
+            pen.gap();
+            pen.heading(depth, group.name.as_str());
             match explained {
                 Some(explained) => condition(&mut pen, depth + 1, explained),
-                None => pen.line(depth + 1, "no rule"),
+                None => pen.line(depth + 1, ["no rule".into()]),
             }
         }
         pen.finish()
