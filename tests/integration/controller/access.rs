@@ -283,10 +283,11 @@ fn a_commit_beside_the_branch_is_for_callers_who_read() {
         ("hello", "", &before, 200),
         ("hello", "", "0123456789abcdef0123456789abcdef01234567", 503),
     ] {
-        let mut header = format!("X-Authentication: {token}\r\n");
-        if !named.is_empty() {
-            header += &format!("X-Clade-Commit: {named}\r\n");
-        }
+        let token_header = format!("X-Authentication: {token}\r\n");
+        let header = match named {
+            "" => token_header,
+            commit => format!("{token_header}X-Clade-Commit: {commit}\r\n"),
+        };
         for path in ["/v1/classified/nodes/n", "/enc/n", "/hiera/n"] {
             let answer = daemon.request_with("GET", &format!("{path}{query}"), &header, "");
             let is_known = path != "/hiera/n" || answer.status != 404;

@@ -60,7 +60,9 @@ fn send_unanswered(daemon: &Daemon, hub: &Hub, (method, path, body): &Ask) {
         hub.head_id() != before && live == hub.head_id()
     });
     let gone: [PathBuf; 3] = [reached, go, hub.path().join("hooks/pre-receive")];
-    gone.iter().for_each(|it| std::fs::remove_file(it).unwrap());
+    for file in gone {
+        std::fs::remove_file(file).unwrap();
+    }
 }
 
 fn pins(daemon: &Daemon) -> String {
