@@ -119,8 +119,9 @@ impl FilesDraft<'_> {
         };
         let parent = new_parent(&value, before, after, new);
         let target = amended(&value, before, after, parent);
-        let edited = document::edit(&text, number, &target, &house_layout)
-            .map_err(|_| stuck(before, &path))?;
+        let edited =
+            document::edit_documents(&text, &BTreeMap::from([(number, target)]), &house_layout)
+                .map_err(|_| stuck(before, &path))?;
         self.files.insert(path.to_string(), Some(edited));
         Ok(())
     }
@@ -132,7 +133,7 @@ impl FilesDraft<'_> {
         let left = if alone {
             None
         } else {
-            let left = document::remove_document(&text, number);
+            let left = document::remove_documents(&text, &BTreeSet::from([number]));
             Some(left.map_err(|_| stuck(group, &path))?)
         };
         self.files.insert(path.to_string(), left);

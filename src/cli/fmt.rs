@@ -1,5 +1,6 @@
 //! `clade fmt`
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::Exit;
 use super::output::Output;
 use super::repository::read_directory;
 use crate::changeset::house_layout;
-use crate::document::{self, Node, edit, format};
+use crate::document::{self, edit_documents, format};
 use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
 
 /// Format files: order of keys, indentation, blank lines; comments and values stay
@@ -82,21 +83,25 @@ impl FmtCommand {
 
 /// Writes the id into each group that has none.
 fn with_ids(source: &SourceFile, text: String) -> Option<String> {
-    let mut text = text;
     let content = SourceContent::Bytes(text.as_bytes().into());
     let file = SourceFile { path: Arc::clone(&source.path), content };
     let reading = read_file(&file, FileKind::Groups);
+    let groups: HashMap<u32, &GroupFile> =
+        reading.groups().iter().map(|it| (it.place().span.start.offset, it)).collect();
     let contents = document::read(text.as_bytes(), &document::Limits::DEFAULT);
+    let mut targets = BTreeMap::new();
     for (number, node) in contents.documents.iter().enumerate() {
-        let span = |it: &Node| it.get("name").map(|name| name.span);
-        let group = reading.groups().iter().find(|it| Some(it.place().span) == span(node));
-        let Some(id) = group.filter(|it| it.id_place().is_none()).and_then(GroupFile::id) else {
+        let group = node.get("name").and_then(|it| groups.get(&it.span.start.offset));
+        let Some(id) = group.filter(|it| it.id_place().is_none()).and_then(|it| it.id()) else {
             continue;
         };
         let serde_json::Value::Object(mut fields) = node.to_value() else { continue };
         let behind = fields.keys().position(|key| key == "name").map_or(0, |at| at + 1);
         fields.shift_insert(behind, "id".to_owned(), id.to_string().into());
-        text = edit(&text, number, &fields.into(), &house_layout).ok()?;
+        targets.insert(number, fields.into());
     }
-    Some(text)
+    if targets.is_empty() {
+        return Some(text);
+    }
+    edit_documents(&text, &targets, &house_layout).ok()
 }

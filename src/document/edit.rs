@@ -1,6 +1,6 @@
 //! Changing a document by its places: what does not change stays byte for byte.
 //!
-//! [`edit`] is told what the document shall read as. It compares that with what it reads as now,
+//! [`edit_documents`] is told what documents shall read as. It compares that with what they read as now,
 //! and touches the lines that differ: comments, order, quoting and layout of everything else are
 //! kept. The result is read again; where it is not what was wanted (an alias that followed a
 //! change of its anchor, say), what still differs is changed in turn, and as a last resort the
@@ -10,15 +10,21 @@ mod align;
 mod block;
 mod change;
 mod flow;
+mod line_index;
+mod numbering;
 mod plan;
 mod replace;
 mod same;
+mod subsequence;
 mod text;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::token::line_start;
-use super::{Limits, Node, ValueLayout, read, token, write};
+use super::{Limits, Node, ValueLayout, read, write};
 use change::TextChange;
 use plan::Plan;
 use same::same;
@@ -37,24 +43,90 @@ pub enum EditError {
 /// How often what still differs is changed again.
 const ROUNDS: usize = 4;
 
-/// Changes the text of a file so that the document with this number reads as `target`.
+/// Changes the text of a file so that the documents with these numbers read as wanted.
 ///
-/// New keys are put where they stand in `target`; `layout` says how new values are laid out, given
+/// New keys are put where they stand in what is wanted; `layout` says how new values are laid out, given
 /// the keys that lead to them.
 ///
 /// # Errors
 ///
 /// Returns an error if the file has faults or cannot be made to read so.
-pub fn edit(
+pub fn edit_documents(
+    text: &str,
+    targets: &BTreeMap<usize, Value>,
+    layout: &dyn Fn(&[&str]) -> ValueLayout,
+) -> Result<String, EditError> {
+    // A byte-order mark is not a character of the first line.
+    if let Some(rest) = text.strip_prefix('\u{feff}') {
+        return edit_documents(rest, targets, layout).map(|it| format!("\u{feff}{it}"));
+    }
+    let before = documents(text).ok_or(EditError::Unreadable)?;
+    let one_by_one = |text: String, numbers: &[usize]| {
+        numbers.iter().try_fold(text, |text, number| {
+            let target = targets.get(number).ok_or(EditError::Unreadable)?;
+            edit_document(&text, *number, target, layout)
+        })
+    };
+    let all: Vec<usize> = targets.keys().copied().collect();
+    if before.len() < 2 {
+        return one_by_one(text.to_owned(), &all);
+    }
+    // Each on its own where it can be, for an edit reads all of its text several times.
+    let mut changes = Vec::new();
+    let mut others = Vec::new();
+    for (number, target) in targets {
+        let node = before.get(*number).ok_or(EditError::Unreadable)?;
+        match edited_apart(text, node, target, layout) {
+            Some(change) => changes.push(change),
+            None => others.push(*number),
+        }
+    }
+    let is_done = |text: &String| {
+        let wanted = before.iter().enumerate().map(|(number, node)| {
+            targets.get(&number).map_or_else(|| Cow::Owned(node.to_value()), Cow::Borrowed)
+        });
+        documents(text).is_some_and(|found| {
+            found.len() == before.len()
+                && found.iter().zip(wanted).all(|(node, value)| same(&node.to_value(), &value))
+        })
+    };
+    let done = apply(text, changes).and_then(|it| one_by_one(it, &others).ok());
+    match done.filter(is_done) {
+        Some(done) => Ok(done),
+        None => one_by_one(text.to_owned(), &all),
+    }
+}
+
+/// Changes a document as if its lines were a file; none if they are not one document.
+fn edited_apart(
+    text: &str,
+    node: &Node,
+    target: &Value,
+    layout: &dyn Fn(&[&str]) -> ValueLayout,
+) -> Option<TextChange> {
+    let (from, to) = lines_of(text, node);
+    let lines = text.get(from..to)?;
+    if documents(lines)?.len() != 1 {
+        return None;
+    }
+    let with = edit_document(lines, 0, target, layout).ok()?;
+    Some(TextChange { from, to, with })
+}
+
+/// Returns where the lines of a document begin, with the marker above it, and where they end.
+fn lines_of(text: &str, node: &Node) -> (usize, usize) {
+    let from = marker_before(text, node.span.start.offset as usize).unwrap_or(0);
+    let to = marker_after(text, node.span.end.offset as usize).map_or(text.len(), |it| it.0);
+    (from, to)
+}
+
+/// Changes one document of a text without a byte-order mark, where all of it is read each time.
+fn edit_document(
     text: &str,
     document: usize,
     target: &Value,
     layout: &dyn Fn(&[&str]) -> ValueLayout,
 ) -> Result<String, EditError> {
-    // A byte-order mark is not a character of the first line.
-    if let Some(rest) = text.strip_prefix('\u{feff}') {
-        return edit(rest, document, target, layout).map(|it| format!("\u{feff}{it}"));
-    }
     let before = documents(text).ok_or(EditError::Unreadable)?;
     let mut wanted: Vec<Value> = before.iter().map(Node::to_value).collect();
     *wanted.get_mut(document).ok_or(EditError::Unreadable)? = target.clone();
@@ -94,33 +166,46 @@ pub fn edit(
     apply(text, vec![whole]).filter(|it| is_done(it)).ok_or(EditError::Unwritable)
 }
 
-/// Takes a document out of a file; what stands above it, such as a comment on the whole file,
+/// Takes documents out of a file; what stands above the first, such as a comment on the whole file,
 /// stays.
 ///
 /// # Errors
 ///
-/// Returns an error if the file has faults or the document cannot be told from its neighbours.
-pub fn remove_document(text: &str, document: usize) -> Result<String, EditError> {
+/// Returns an error if the file has faults or a document cannot be told from its neighbours.
+pub fn remove_documents(text: &str, numbers: &BTreeSet<usize>) -> Result<String, EditError> {
     let before = documents(text).ok_or(EditError::Unreadable)?;
-    let node = before.get(document).ok_or(EditError::Unreadable)?;
-    let start = node.span.start.offset as usize;
-    let end = node.span.end.offset as usize;
-    let next_marker = marker_after(text, end);
-    let change = match marker_before(text, start) {
-        // It goes with the marker above it, up to the next one.
-        Some(marker) if document > 0 => (marker, next_marker.map_or(text.len(), |it| it.0)),
-        _ => (line_start(text, start), next_marker.map_or(text.len(), |it| it.1)),
-    };
-    let with = String::new();
-    let text = apply(text, vec![TextChange { from: change.0, to: change.1, with }]);
+    // Those at the top go together, up to and with the marker of the first that stays.
+    let leading = numbers.iter().enumerate().take_while(|(at, number)| at == *number).count();
+    let top = leading.checked_sub(1).and_then(|last| Some((before.first()?, before.get(last)?)));
+    let mut changes = Vec::new();
+    if let Some((first, last)) = top {
+        let from = line_start(text, first.span.start.offset as usize);
+        let to = marker_after(text, last.span.end.offset as usize).map_or(text.len(), |it| it.1);
+        changes.push(TextChange { from, to, with: String::new() });
+    }
+    for number in numbers.iter().skip(leading) {
+        let node = before.get(*number).ok_or(EditError::Unreadable)?;
+        let start = node.span.start.offset as usize;
+        let next_marker = marker_after(text, node.span.end.offset as usize);
+        let (from, to) = match marker_before(text, start) {
+            // It goes with the marker above it, up to the next one.
+            Some(marker) => (marker, next_marker.map_or(text.len(), |it| it.0)),
+            None => (line_start(text, start), next_marker.map_or(text.len(), |it| it.1)),
+        };
+        changes.push(TextChange { from, to, with: String::new() });
+    }
+    let kept: Vec<&Node> = before
+        .iter()
+        .enumerate()
+        .filter_map(|(number, node)| (!numbers.contains(&number)).then_some(node))
+        .collect();
     let is_done = |text: &String| {
         documents(text).is_some_and(|found| {
-            let kept = before.iter().enumerate().filter(|(at, _)| *at != document);
-            found.len() + 1 == before.len()
-                && found.iter().zip(kept).all(|(a, (_, b))| a.to_value() == b.to_value())
+            found.len() == kept.len()
+                && found.iter().zip(&kept).all(|(a, b)| a.to_value() == b.to_value())
         })
     };
-    text.filter(is_done).ok_or(EditError::Unwritable)
+    apply(text, changes).filter(is_done).ok_or(EditError::Unwritable)
 }
 
 /// Finds the last line with `---` before a place.
@@ -193,14 +278,6 @@ fn apply(text: &str, mut changes: Vec<TextChange>) -> Option<String> {
 fn next_line(text: &str, at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     rest.find('\n').map_or(text.len(), |it| at + it + 1)
-}
-
-/// Returns whether what stands between a place and the end of its line is blank or a comment.
-fn rest_is_blank(text: &str, at: usize) -> bool {
-    let rest = text.get(at..token::line_end(text, at)).unwrap_or_default();
-    let trimmed = rest.trim_start();
-    trimmed.is_empty()
-        || (trimmed.starts_with('#') && (trimmed.len() < rest.len() || rest.is_empty()))
 }
 
 #[cfg(test)]

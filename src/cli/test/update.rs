@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::verdict::TestVerdict;
 use crate::cli::repository::LoadedRepository;
-use crate::document::{Limits, ValueLayout, edit, read};
+use crate::document::{Limits, ValueLayout, edit_documents, read};
 use crate::model::same;
 
 /// Writes what comes out now into the tests that expect something else, or nothing; returns the
@@ -38,7 +38,7 @@ pub(super) fn write(
 
 /// Returns a file of tests with the expectations of some, and how many they are.
 fn update(text: &str, verdicts: &[&TestVerdict<'_>]) -> Result<(String, usize)> {
-    let (mut updated, mut count) = (text.to_owned(), 0);
+    let (mut targets, mut count) = (BTreeMap::new(), 0);
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
     for (number, document) in contents.documents.iter().enumerate() {
         let mut target = document.to_value();
@@ -59,10 +59,14 @@ fn update(text: &str, verdicts: &[&TestVerdict<'_>]) -> Result<(String, usize)> 
             }
         }
         if changes > 0 {
-            updated = edit(&updated, number, &target, &|_| ValueLayout::Flow)
-                .map_err(|error| anyhow!("{error}"))?;
+            targets.insert(number, target);
             count += changes;
         }
     }
+    if targets.is_empty() {
+        return Ok((text.to_owned(), 0));
+    }
+    let updated = edit_documents(text, &targets, &|_| ValueLayout::Flow)
+        .map_err(|error| anyhow!("{error}"))?;
     Ok((updated, count))
 }

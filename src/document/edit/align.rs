@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::same::same;
+use super::numbering::numbered;
+use super::subsequence::common;
 
 /// What became of an element of the old list, or where one of the new list comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,78 +16,83 @@ pub(super) enum AlignStep {
     Insert { new: usize },
 }
 
-/// The largest table that is filled to find what two lists have in common.
-const TABLE: usize = 1 << 20;
-
 /// Aligns two lists so that as much as possible is kept.
 pub(super) fn align(old: &[Value], new: &[Value]) -> Vec<AlignStep> {
-    let head = old.iter().zip(new).take_while(|(a, b)| same(a, b)).count();
-    let rest = old.len().min(new.len()) - head;
-    let tail =
-        old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| same(a, b)).count();
-    let middle_old = old.get(head..old.len() - tail).unwrap_or_default();
-    let middle_new = new.get(head..new.len() - tail).unwrap_or_default();
-    let mut steps: Vec<AlignStep> =
-        (0..head).map(|at| AlignStep::Keep { old: at, new: at }).collect();
-    let common = common(middle_old, middle_new);
-    let ends = [(middle_old.len(), middle_new.len())];
+    let (old, new) = numbered(old, new);
+    let mut steps: Vec<AlignStep> = Vec::with_capacity(old.len().max(new.len()));
+    let end = (old.len(), new.len());
     let (mut from_old, mut from_new) = (0, 0);
-    for (to_old, to_new) in common.into_iter().chain(ends) {
+    for (to_old, to_new) in common(&old, &new).into_iter().chain([end]) {
         let gone = to_old - from_old;
         let come = to_new - from_new;
         // Of what stands in the place of another, the parts that agree are kept.
         let changed = gone.min(come);
         steps.extend(
-            (0..changed)
-                .map(|it| AlignStep::Keep { old: head + from_old + it, new: head + from_new + it }),
+            (0..changed).map(|it| AlignStep::Keep { old: from_old + it, new: from_new + it }),
         );
-        steps.extend((changed..gone).map(|it| AlignStep::Remove { old: head + from_old + it }));
-        steps.extend((changed..come).map(|it| AlignStep::Insert { new: head + from_new + it }));
-        if to_old < middle_old.len() {
-            steps.push(AlignStep::Keep { old: head + to_old, new: head + to_new });
+        steps.extend((changed..gone).map(|it| AlignStep::Remove { old: from_old + it }));
+        steps.extend((changed..come).map(|it| AlignStep::Insert { new: from_new + it }));
+        if (to_old, to_new) != end {
+            steps.push(AlignStep::Keep { old: to_old, new: to_new });
         }
         (from_old, from_new) = (to_old + 1, to_new + 1);
     }
-    let (tail_old, tail_new) = (old.len() - tail, new.len() - tail);
-    steps.extend((0..tail).map(|it| AlignStep::Keep { old: tail_old + it, new: tail_new + it }));
     steps
 }
 
-/// Returns the places of a longest common subsequence; none where the lists are very long.
-fn common(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
-    let width = new.len() + 1;
-    if old.is_empty() || new.is_empty() || width.saturating_mul(old.len() + 1) > TABLE {
-        return Vec::new();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the elements of the new list that are aligned with another one of the old list, though that is in
+    /// both.
+    fn misplaced(old: &[Value], new: &[Value]) -> usize {
+        let is_misplaced = |step: &AlignStep| match *step {
+            AlignStep::Keep { old: a, new: b } => old[a] != new[b] && new.contains(&old[a]),
+            _ => false,
+        };
+        align(old, new).iter().filter(|it| is_misplaced(it)).count()
     }
-    // The length of the longest for what is left from here on, row by row from the end.
-    let mut lengths = vec![0_u32; width * (old.len() + 1)];
-    let length = |lengths: &[u32], row: usize, column: usize| {
-        lengths.get(row * width + column).copied().unwrap_or(0)
-    };
-    for (row, a) in old.iter().enumerate().rev() {
-        for (column, b) in new.iter().enumerate().rev() {
-            let best = if same(a, b) {
-                length(&lengths, row + 1, column + 1) + 1
-            } else {
-                length(&lengths, row + 1, column).max(length(&lengths, row, column + 1))
-            };
-            if let Some(cell) = lengths.get_mut(row * width + column) {
-                *cell = best;
-            }
-        }
+
+    fn names(numbers: impl IntoIterator<Item = usize>) -> Vec<Value> {
+        numbers.into_iter().map(|it| format!("n{it:06}").into()).collect()
     }
-    let mut found = Vec::new();
-    let (mut row, mut column) = (0, 0);
-    while let (Some(a), Some(b)) = (old.get(row), new.get(column)) {
-        if same(a, b) {
-            found.push((row, column));
-            row += 1;
-            column += 1;
-        } else if length(&lengths, row + 1, column) >= length(&lengths, row, column + 1) {
-            row += 1;
-        } else {
-            column += 1;
-        }
+
+    #[test]
+    fn in_long_lists_too_every_element_stays_itself() {
+        let old = names(0..1500);
+        let without = |gone: &[usize]| names((0..1500).filter(|it| !gone.contains(it)));
+        assert_eq!(misplaced(&old, &without(&[3, 1400])), 0);
+        assert_eq!(misplaced(&without(&[3, 1400]), &old), 0);
+        assert_eq!(misplaced(&old, &names((0..1500).filter(|it| it % 3 > 0))), 0);
+        // Values that occur often.
+        let ports = |gone: &[usize]| -> Vec<Value> {
+            let all = (0..1500).filter(|it| !gone.contains(it));
+            all.map(|it| [80, 443, 8080][it % 3].into()).collect()
+        };
+        let kept = |new: &[Value]| {
+            let steps = align(&ports(&[]), new);
+            let old = ports(&[]);
+            let is_kept = |step: &AlignStep| matches!(*step, AlignStep::Keep { old: a, new: b } if old[a] == new[b]);
+            steps.iter().filter(|it| is_kept(it)).count()
+        };
+        assert_eq!(kept(&ports(&[3, 1400])), 1498);
+        assert_eq!(kept(&ports(&[4, 700, 701, 1400])), 1496);
     }
-    found
+
+    #[test]
+    fn the_longest_lists_of_a_file_are_aligned() {
+        let old = names(0..250_000);
+        let new = names((0..250_000).filter(|it| it % 1000 != 7).chain([900_000]));
+        let steps = align(&old, &new);
+        let kept = |step: &&AlignStep| matches!(**step, AlignStep::Keep { old: a, new: b } if old[a] == new[b]);
+        assert_eq!(steps.iter().filter(kept).count(), 249_750);
+        // Nothing in common, the same backwards, and one value alone.
+        let other = names(300_000..550_000);
+        assert_eq!(align(&old, &other).len(), 250_000);
+        let backwards: Vec<Value> = old.iter().rev().cloned().collect();
+        assert!(align(&old, &backwards).iter().any(|it| matches!(it, AlignStep::Keep { .. })));
+        let alike = vec![Value::from(1); 250_000];
+        assert_eq!(align(&alike, &alike[1..]).len(), 250_000);
+    }
 }

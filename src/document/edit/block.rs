@@ -3,12 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::super::comment::is_ignore;
-use super::super::token::{line_end, skip};
+use super::super::token::skip;
 use super::super::write;
 use super::super::{Entry, Node};
 use super::align::AlignStep;
 use super::plan::{Plan, ValueSlot};
-use super::{line_start, next_line};
 
 /// A part of a list or mapping.
 struct BlockPart {
@@ -115,20 +114,20 @@ impl Plan<'_> {
 
     /// Measures a part: its lines, and comments below that are indented as what is inside of it.
     fn part(&self, start: usize, end: usize, indent: usize) -> Option<BlockPart> {
-        let before = self.text.get(line_start(self.text, start)..start)?;
+        let before = self.text.get(self.line_start(start)..start)?;
         let own_line = before.bytes().all(|it| it == b' ');
         // Keys with a question mark are laid out in a way of their own.
         if !own_line && !before.bytes().all(|it| matches!(it, b' ' | b'-')) {
             return None;
         }
-        let rest = self.text.get(end..line_end(self.text, end))?.trim_start();
+        let rest = self.text.get(end..self.line_end(end))?.trim_start();
         if !rest.is_empty() && !rest.starts_with(['#', '&', '!']) {
             return None;
         }
-        let mut end = next_line(self.text, end);
+        let mut end = self.next_line(end);
         let mut at = end;
         while at < self.text.len() {
-            let line = self.text.get(at..line_end(self.text, at))?;
+            let line = self.text.get(at..self.line_end(at))?;
             let content = line.trim_start();
             let inside = line.len() - line.trim_start_matches(' ').len();
             // A comment that silences a warning belongs to the line below.
@@ -136,12 +135,12 @@ impl Plan<'_> {
             if !content.is_empty() && !is_own {
                 break;
             }
-            at = next_line(self.text, at);
+            at = self.next_line(at);
             if is_own {
                 end = at;
             }
         }
-        let lead = line_start(self.text, start);
+        let lead = self.line_start(start);
         Some(BlockPart { start, own_line, lead, has_header: false, end })
     }
 
@@ -149,12 +148,12 @@ impl Plan<'_> {
     /// document are about the document, but for the ones that silence a warning.
     fn find_leads(&self, parts: &mut [BlockPart], indent: usize, slot: ValueSlot) {
         let mut floor = match slot {
-            ValueSlot::Behind { mark, .. } => next_line(self.text, mark),
+            ValueSlot::Behind { mark, .. } => self.next_line(mark),
             ValueSlot::Root | ValueSlot::Flow => 0,
         };
         for (number, part) in parts.iter_mut().enumerate() {
             if part.own_line {
-                let lead = self.lead(line_start(self.text, part.start), floor, indent);
+                let lead = self.lead(self.line_start(part.start), floor, indent);
                 if matches!(slot, ValueSlot::Root) && number == 0 {
                     part.lead = lead.ignores;
                     part.has_header = lead.all < lead.ignores;
@@ -172,7 +171,7 @@ impl Plan<'_> {
         let mut lead = Lead { all: line, ignores: line };
         let (mut at, mut touches) = (line, true);
         while at > floor {
-            let above = line_start(self.text, at - 1);
+            let above = self.line_start(at - 1);
             let text = self.text.get(above..at).unwrap_or_default();
             let content = text.trim_start();
             if above < floor || !(content.is_empty() || content.starts_with('#')) {

@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::super::token::{line_end, skip};
+use super::super::token::skip;
 use super::super::write;
 use super::super::{Entry, Node};
 use super::align::AlignStep;
 use super::plan::{Plan, ValueSlot};
-use super::{line_start, next_line, rest_is_blank};
 
 /// A part of a list or mapping.
 struct FlowPart {
@@ -122,15 +121,15 @@ impl Plan<'_> {
         next: &FlowPart,
     ) {
         let Some(first) = removed.first() else { return };
-        let line = line_start(self.text, next.start);
+        let line = self.line_start(next.start);
         let Some(above) = removed.iter().rev().find(|it| it.end < line) else {
             return self.change(first.start, next.start, "");
         };
-        let below = next_line(self.text, above.behind());
+        let below = self.next_line(above.behind());
         let own = if self.has_comment(below, line) { slice(self.text, below, line) } else { "" };
         let trailing = previous.and_then(|it| self.trailing(it, removed));
         let trailing = trailing.filter(|(from, _)| *from > first.start);
-        let first_line = line_start(self.text, first.start);
+        let first_line = self.line_start(first.start);
         let leads = self.is_blank(first_line, first.start);
         if own.is_empty() && trailing.is_none() {
             if leads && first.lead < first_line && below <= next.start {
@@ -159,22 +158,22 @@ impl Plan<'_> {
         if self.has_comment(previous.end, comma) {
             return self.change(comma, last.behind(), "");
         }
-        let is_line_done = rest_is_blank(self.text, last.behind());
-        let is_shared = line_start(self.text, previous.end) == line_start(self.text, last.end);
+        let is_line_done = self.rest_is_blank(last.behind());
+        let is_shared = self.line_start(previous.end) == self.line_start(last.end);
         let trailing = self.trailing(previous, removed).filter(|_| !is_shared);
         let Some((from, to)) = trailing else {
             let is_gone = is_line_done && !is_shared;
-            let end = if is_gone { line_end(self.text, last.behind()) } else { last.end };
+            let end = if is_gone { self.line_end(last.behind()) } else { last.end };
             return self.change(previous.end, end, "");
         };
         let before = slice(self.text, 0, from).trim_end_matches([' ', '\t']).len();
         self.change(comma, before.max(comma + 1), "");
-        let below = next_line(self.text, to);
+        let below = self.next_line(to);
         if is_line_done {
-            self.change(below, next_line(self.text, last.behind()), "");
+            self.change(below, self.next_line(last.behind()), "");
         } else {
             // The bracket stands where the part has stood.
-            let line = line_start(self.text, last.start);
+            let line = self.line_start(last.start);
             let indent = slice(self.text, line, skip_blanks(self.text, line));
             self.change(below, last.behind(), indent);
         }
@@ -182,11 +181,11 @@ impl Plan<'_> {
 
     /// Returns where the comment at the end of the line of a part stands, parts behind it removed.
     fn trailing(&self, part: &FlowPart, removed: &[&FlowPart]) -> Option<(usize, usize)> {
-        let line = line_start(self.text, part.behind());
-        let mut on_line = removed.iter().filter(|it| line_start(self.text, it.start) == line);
+        let line = self.line_start(part.behind());
+        let mut on_line = removed.iter().filter(|it| self.line_start(it.start) == line);
         let behind = on_line.next_back().map_or(part.behind(), |it| it.behind());
         let from = skip_blanks(self.text, behind);
-        (self.byte(from) == Some(b'#')).then(|| (from, line_end(self.text, from)))
+        (self.byte(from) == Some(b'#')).then(|| (from, self.line_end(from)))
     }
 
     /// Returns whether there is a comment between two parts.
@@ -199,20 +198,25 @@ impl Plan<'_> {
     }
 
     fn parts(&self, open: usize, spans: &[(usize, usize)]) -> Vec<FlowPart> {
-        let mut floor = next_line(self.text, open);
+        let mut floor = self.next_line(open);
         spans
             .iter()
             .map(|(start, end)| {
                 let behind = skip(self.text, *end, |_| false);
                 let comma = Some(behind).filter(|it| self.byte(*it) == Some(b','));
-                let before = self.text.get(line_start(self.text, *start)..*start);
+                let line = self.line_start(*start);
+                let before = self.text.get(line..*start);
                 let blank = before.is_some_and(|it| it.trim().is_empty());
-                let same_line = comma.filter(|it| *it < line_end(self.text, *end));
+                let same_line = comma.filter(|it| *it < self.line_end(*end));
                 let rest = same_line.map_or(*end, |it| it + 1);
-                let own_line = blank && rest_is_blank(self.text, rest);
-                let line = line_start(self.text, *start);
-                let lead = self.lead(line, floor.min(line), self.column(*start)).all;
-                floor = next_line(self.text, rest);
+                let own_line = blank && self.rest_is_blank(rest);
+                // The column of what stands behind others in a long line would take as long as the line.
+                let lead = if blank {
+                    self.lead(line, floor.min(line), self.column(*start)).all
+                } else {
+                    line
+                };
+                floor = self.next_line(rest);
                 FlowPart { start: *start, end: *end, comma, own_line, lead }
             })
             .collect()
@@ -305,7 +309,7 @@ impl Plan<'_> {
         }
         let all = fresh.join(&format!(",{newline}{margin}"));
         let comma = if previous.comma.is_some() { "," } else { "" };
-        let at = line_end(self.text, previous.comma.unwrap_or(previous.end));
+        let at = self.line_end(previous.comma.unwrap_or(previous.end));
         self.change(at, at, format!("{newline}{margin}{all}{comma}"));
     }
 
@@ -323,7 +327,7 @@ impl Plan<'_> {
         match (previous, next) {
             (_, Some(next)) if all_own && next.own_line => {
                 for part in &all {
-                    let end = next_line(self.text, part.comma.unwrap_or(part.end));
+                    let end = self.next_line(part.comma.unwrap_or(part.end));
                     self.change(part.lead, end, "");
                 }
             }
@@ -333,12 +337,12 @@ impl Plan<'_> {
                 if let (Some(comma), None) = (previous.comma, last.comma) {
                     self.change(previous.end, comma + 1, "");
                 }
-                let end = next_line(self.text, last.comma.unwrap_or(last.end));
+                let end = self.next_line(last.comma.unwrap_or(last.end));
                 if end > close {
                     return None;
                 }
                 for part in &all {
-                    let end = next_line(self.text, part.comma.unwrap_or(part.end));
+                    let end = self.next_line(part.comma.unwrap_or(part.end));
                     self.change(part.lead, end, "");
                 }
             }

@@ -3,10 +3,10 @@
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
-use super::super::token::line_start;
 use super::super::{Content, Entry, Node, ValueLayout};
 use super::align::{AlignStep, align};
 use super::change::TextChange;
+use super::line_index::LineIndex;
 use super::same::same;
 
 /// Where a value stands.
@@ -27,6 +27,7 @@ pub(super) struct Plan<'t> {
     pub(super) layout: &'t dyn Fn(&[&str]) -> ValueLayout,
     /// The line break of the file.
     pub(super) newline: &'static str,
+    pub(super) lines: LineIndex,
     pub(super) changes: Vec<TextChange>,
 }
 
@@ -40,7 +41,7 @@ pub(super) fn is_alias(text: &str, node: &Node) -> bool {
 impl<'t> Plan<'t> {
     pub(super) fn of(text: &'t str, layout: &'t dyn Fn(&[&str]) -> ValueLayout) -> Self {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        Self { text, layout, newline, changes: Vec::new() }
+        Self { text, layout, newline, lines: LineIndex::of(text), changes: Vec::new() }
     }
 
     /// Returns the changes after which a document should read as wanted.
@@ -57,9 +58,35 @@ impl<'t> Plan<'t> {
         self.text.as_bytes().get(at).copied()
     }
 
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        self.lines.start(at)
+    }
+
+    /// Returns where the next line begins, or the end of the text.
+    pub(super) fn next_line(&self, at: usize) -> usize {
+        self.lines.next(at).unwrap_or(self.text.len())
+    }
+
+    /// Returns where the line of a place ends, before its line break.
+    pub(super) fn line_end(&self, at: usize) -> usize {
+        let Some(end) = self.lines.next(at).map(|it| it - 1) else { return self.text.len() };
+        if end > at && self.byte(end - 1) == Some(b'\r') { end - 1 } else { end }
+    }
+
+    /// Returns whether what stands between a place and the end of its line is blank or a comment.
+    pub(super) fn rest_is_blank(&self, at: usize) -> bool {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let content = rest.trim_start_matches(|it: char| it != '\n' && it.is_whitespace());
+        match content.as_bytes().first() {
+            None | Some(b'\n') => true,
+            Some(b'#') => content.len() < rest.len(),
+            Some(_) => false,
+        }
+    }
+
     /// Returns how many characters stand before a place in its line.
     pub(super) fn column(&self, at: usize) -> usize {
-        self.text.get(line_start(self.text, at)..at).unwrap_or_default().chars().count()
+        self.text.get(self.line_start(at)..at).unwrap_or_default().chars().count()
     }
 
     pub(super) fn value<'v>(
@@ -112,7 +139,7 @@ impl<'t> Plan<'t> {
         // What is new stands behind the key that it follows in what is wanted.
         steps.extend((0..names.len()).take_while(is_new).map(|new| AlignStep::Insert { new }));
         for (old, entry) in entries.iter().enumerate() {
-            match number(&entry.key) {
+            match numbers.get(&*entry.key).copied() {
                 None => steps.push(AlignStep::Remove { old }),
                 Some(new) => {
                     steps.push(AlignStep::Keep { old, new });

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::token::line_end;
 use super::super::write;
 use super::super::{Content, Node};
 use super::plan::{Plan, ValueSlot, is_alias};
-use super::{line_start, next_line, rest_is_blank};
 
 impl Plan<'_> {
     /// Writes a value where another stands.
@@ -69,7 +67,7 @@ impl Plan<'_> {
         way: &[&'v str],
     ) {
         let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
-        let here = line_start(self.text, start) == line_start(self.text, mark);
+        let here = self.line_start(start) == self.line_start(mark);
         let lines = |plan: &Self, indent: usize| {
             let lines = write::block(target, indent, way, plan.layout);
             plan.with_newlines(lines.trim_end())
@@ -83,7 +81,7 @@ impl Plan<'_> {
                 return self.change(start, end, text.trim_start());
             }
             // The comments above what was first go with it.
-            let from = next_line(self.text, mark).min(line_start(self.text, start));
+            let from = self.next_line(mark).min(self.line_start(start));
             return self.change(from, end, text);
         }
         if self.byte(mark - 1) == Some(b'-') {
@@ -97,10 +95,10 @@ impl Plan<'_> {
         }
         let text = format!("{}{}", self.newline, lines(self, indent + 2));
         let behind = if start == end { mark } else { end };
-        if (here || start == end) && rest_is_blank(self.text, behind) {
+        if (here || start == end) && self.rest_is_blank(behind) {
             // A comment stays on the line of the key.
             self.change(mark, behind, "");
-            let at = line_end(self.text, behind);
+            let at = self.line_end(behind);
             self.change(at, at, text);
         } else {
             self.change(mark, behind, text);
@@ -111,14 +109,14 @@ impl Plan<'_> {
     fn block_to_inline(&mut self, node: &Node, target: &Value, mark: usize) {
         let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
         let text = write::inline(target);
-        if line_start(self.text, start) == line_start(self.text, mark) {
+        if self.line_start(start) == self.line_start(mark) {
             return self.change(start, end, text);
         }
         if !(target.is_null() && self.byte(mark - 1) == Some(b':')) {
             self.change(mark, mark, format!(" {text}"));
         }
-        let from = next_line(self.text, mark).min(line_start(self.text, start));
-        self.change(from, next_line(self.text, end), "");
+        let from = self.next_line(mark).min(self.line_start(start));
+        self.change(from, self.next_line(end), "");
     }
 
     fn in_place(&mut self, start: usize, end: usize, text: &str) {

@@ -19,7 +19,12 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 
 /// `model::same` has the same rule; this module names no other.
 fn same_number(a: &str, b: &str) -> bool {
-    let is_float = |text: &str| text.contains(['.', 'e', 'E']);
-    let bits = |text: &str| text.parse::<f64>().ok().filter(|it| it.is_finite()).map(f64::to_bits);
-    a == b || (is_float(a) && is_float(b) && bits(a).is_some() && bits(a) == bits(b))
+    a == b || float_bits(a).is_some_and(|bits| float_bits(b) == Some(bits))
+}
+
+/// Returns the bits of a number that is a float; none if it is too large for one.
+pub(super) fn float_bits(number: &str) -> Option<u64> {
+    let is_float = number.contains(['.', 'e', 'E']);
+    let float = is_float.then(|| number.parse::<f64>().ok()).flatten();
+    float.filter(|it| it.is_finite()).map(f64::to_bits)
 }

@@ -9,6 +9,20 @@ pub(super) fn value_of(text: &str) -> Value {
     documents(text).expect(text).first().map_or(Value::Null, Node::to_value)
 }
 
+/// Edits one document of a text.
+fn edit(
+    text: &str,
+    number: usize,
+    target: &Value,
+    layout: &dyn Fn(&[&str]) -> ValueLayout,
+) -> Result<String, EditError> {
+    edit_documents(text, &BTreeMap::from([(number, target.clone())]), layout)
+}
+
+fn removed(text: &str, numbers: &[usize]) -> String {
+    remove_documents(text, &numbers.iter().copied().collect()).expect(text)
+}
+
 /// Edits the one document of a text by changing what it reads as.
 pub(super) fn edited(text: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut target = value_of(text);
@@ -273,11 +287,90 @@ fn one_document_of_several_is_edited_or_removed() {
         edit(text, 1, &json!({"name": "x"}), &house).unwrap(),
         text.replace("name: b", "name: x")
     );
-    assert_eq!(remove_document(text, 0).unwrap(), "# all\n# b\nname: b\n--- # c\nname: c\n");
-    assert_eq!(remove_document(text, 1).unwrap(), "# all\nname: a # 1\n--- # c\nname: c\n");
-    assert_eq!(remove_document(text, 2).unwrap(), "# all\nname: a # 1\n---\n# b\nname: b\n");
+    assert_eq!(removed(text, &[0]), "# all\n# b\nname: b\n--- # c\nname: c\n");
+    assert_eq!(removed(text, &[1]), "# all\nname: a # 1\n--- # c\nname: c\n");
+    assert_eq!(removed(text, &[2]), "# all\nname: a # 1\n---\n# b\nname: b\n");
+    assert_eq!(removed(text, &[0, 1]), "# all\nname: c\n");
+    assert_eq!(removed(text, &[1, 2]), "# all\nname: a # 1\n");
+    assert_eq!(removed(text, &[0, 2]), "# all\n# b\nname: b\n");
+    let marked = "---\nname: a\n---\nname: b\n---\nname: c\n";
+    assert_eq!(removed(marked, &[0, 1]), "---\nname: c\n");
     assert_eq!(edit("a: [", 0, &json!({}), &house), Err(EditError::Unreadable));
     assert_eq!(edit(text, 3, &json!({}), &house), Err(EditError::Unreadable));
+}
+
+/// Each row: a file; what its documents shall read as, where they change; the file then.
+const FILES: &[(&str, &[(usize, &str)], &str)] = &[
+    (
+        "# all\nn: a # 1\n---\n# b\nn: b\n--- # c\nn: c\nk: |\n  x\n\n---\nn: d",
+        &[(0, r#"{"n": 1}"#), (2, r#"{"n": "c", "k": "x\n", "l": 3}"#), (3, r#"{"n": 4, "m": 5}"#)],
+        "# all\nn: 1 # 1\n---\n# b\nn: b\n--- # c\nn: c\nk: |\n  x\nl: 3\n\n---\nn: 4\nm: 5",
+    ),
+    ("{n: a}\n--- {n: b}\n", &[(0, r#"{"n": 1}"#), (1, r#"{"n": 2}"#)], "{n: 1}\n--- {n: 2}\n"),
+    // An anchor of a document means nothing to the next one.
+    (
+        "a: &x 1\nb: *x\n---\na: &x 2\nb: *x\n",
+        &[(0, r#"{"a": 3, "b": 1}"#), (1, r#"{"a": 4, "b": 2}"#)],
+        "a: &x 3\nb: 1\n---\na: &x 4\nb: 2\n",
+    ),
+    (
+        "\u{feff}n: a\n...\n---\nn: b\n...\n",
+        &[(1, r#"{"n": 2}"#)],
+        "\u{feff}n: a\n...\n---\nn: 2\n...\n",
+    ),
+    // Documents without a marker between them.
+    ("n: a\n...\nn: b # b\n", &[(0, r#"{"n": 1}"#), (1, r#"{"n": 2}"#)], "n: 1\n...\nn: 2 # b\n"),
+    ("n: a\r\n---\r\nn: b\r\n", &[(0, r#"{"n": "a", "m": 1}"#)], "n: a\r\nm: 1\r\n---\r\nn: b\r\n"),
+];
+
+#[test]
+fn several_documents_of_a_file_are_edited_together() {
+    each_row(FILES, |(text, targets, expected)| {
+        let targets = targets.iter().map(|(at, it)| (*at, serde_json::from_str(it).expect(it)));
+        let found = edit_documents(text, &targets.collect(), &house).expect(text);
+        assert_eq!(found, *expected, "{text}");
+    });
+}
+
+/// Of a list in a document of a file that is as large as it may be, two elements go.
+fn without_two(list: &str, count: usize, (first, last): (usize, usize)) -> (String, String) {
+    let (open, element, close): (&str, fn(usize) -> String, &str) = match list {
+        "lines" => ("p:\n", |it| format!("- n{it:04} # {it}\n"), "q: 1\n"),
+        "one line" => ("p: [", |it| format!("n{it:05},"), "]\nq: 1\n"),
+        _ => ("p:\n", |it| format!("  k{it}: 1 # {it}\n"), "q: 1\n"),
+    };
+    let text = |all: &mut dyn Iterator<Item = usize>| {
+        format!("{open}{}{close}", all.map(element).collect::<String>())
+    };
+    let after = text(&mut (0..count).filter(|it| *it != first && *it != last));
+    (text(&mut (0..count)), after)
+}
+
+/// A list or mapping that fills a file takes no time that grows with its square.
+#[test]
+fn of_a_long_list_or_mapping_the_lines_of_what_goes_go() {
+    for (list, count) in
+        [("lines", 1500), ("lines", 20_000), ("one line", 30_000), ("mapping", 20_000)]
+    {
+        let (before, after) = without_two(list, count, (3, count - 100));
+        let found = edit(&before, 0, &value_of(&after), &house).unwrap();
+        assert!(found == after, "{list} {count}");
+        assert!(edit(&after, 0, &value_of(&before), &house).is_ok(), "{list} {count}");
+    }
+}
+
+#[test]
+fn many_documents_of_a_file_are_edited_and_removed_together() {
+    let documents = |owner: &str| -> String {
+        let all = (0..1000).map(|it| format!("---\nname: n{it}  # {it}\npinned: [x, {owner}]\n"));
+        all.collect()
+    };
+    let (before, after) = (documents("a"), documents("b"));
+    let wanted = super::documents(&after).unwrap();
+    let targets = wanted.iter().map(Node::to_value).enumerate().collect();
+    assert!(edit_documents(&before, &targets, &house).unwrap() == after);
+    let odd: Vec<usize> = (0..1000).filter(|it| it % 2 == 1).collect();
+    assert_eq!(super::documents(&removed(&before, &odd)).unwrap().len(), 500);
 }
 
 /// Writes values in every layout that people use, with comments and blank lines; the choices are
@@ -583,6 +676,30 @@ proptest! {
         }
         // Edited in place, not rewritten.
         prop_assert!(after.ends_with("z: 1\n") && after.contains(if is_mapping { "r: {" } else { "r: [" }), "{after}");
+    }
+
+    #[test]
+    fn documents_edited_together_are_as_if_edited_one_after_another(
+        all in prop::collection::vec((any_mapping(), any_mapping(), any::<bool>()), 1..5),
+        choices in prop::collection::vec(any::<u8>(), 1..60),
+    ) {
+        let mut scribe = Scribe { choices, at: 0, notes: 0 };
+        let mut text = String::new();
+        let mut targets = BTreeMap::new();
+        for (number, (before, after, is_edited)) in all.into_iter().enumerate() {
+            if number > 0 {
+                text += "---\n";
+            }
+            scribe.lines(&Value::Object(before), 0, &mut text);
+            if is_edited {
+                targets.insert(number, Value::Object(after));
+            }
+        }
+        let together = edit_documents(&text, &targets, &|_| ValueLayout::Block).unwrap();
+        let apart = targets.iter().fold(text.clone(), |text, (number, target)| {
+            edit_document(&text, *number, target, &|_| ValueLayout::Block).unwrap()
+        });
+        prop_assert_eq!(together, apart, "{}", text);
     }
 
     #[test]

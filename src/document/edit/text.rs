@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::super::token::line_end;
 use super::super::{Content, Limits, Node, read};
 use super::plan::Plan;
 
@@ -32,7 +31,7 @@ impl Plan<'_> {
         }
         let sign = if folds { '>' } else { '|' };
         let chomp = if text.ends_with('\n') { "" } else { "-" };
-        let head = self.text.get(start + 1..line_end(self.text, start))?;
+        let head = self.text.get(start + 1..self.line_end(start))?;
         let comment = head.trim_start_matches(|it: char| it.is_ascii_digit() || "+-".contains(it));
         let margin = " ".repeat(self.margin_of(start, end, indent));
         let mut written = format!("{sign}{chomp}{}", comment.trim_end());
@@ -59,7 +58,7 @@ impl Plan<'_> {
 
     /// Returns how far the lines of a text are indented.
     fn margin_of(&self, start: usize, end: usize, indent: usize) -> usize {
-        let inside = self.text.get(line_end(self.text, start)..end).unwrap_or_default();
+        let inside = self.text.get(self.line_end(start)..end).unwrap_or_default();
         let mut lines = inside.lines().filter(|line| !line.trim().is_empty());
         let margin = lines.next().map(|line| line.len() - line.trim_start_matches(' ').len());
         margin.filter(|it| *it > indent).unwrap_or(indent + 2)

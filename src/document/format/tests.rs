@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::super::ValueLayout;
-use super::super::edit::edit;
+use super::super::edit_documents;
 use super::*;
 
 const ORDER: &[&str] = &["name", "parent", "rule", "classes"];
@@ -437,7 +437,8 @@ proptest! {
             break;
         }
         let layout = if layout { ValueLayout::Block } else { ValueLayout::Flow };
-        let edited = edit(&draft.text, 0, &target, &|_| layout);
+        let targets = [(0, target.clone())].into();
+        let edited = edit_documents(&draft.text, &targets, &|_| layout);
         prop_assert!(edited.is_ok(), "{:?} {}\n{}", edited, draft.text, target);
         let edited = edited.unwrap();
         let is_gone = |it: &[String]| operation > 0 && path.len() > 1 && it.starts_with(&path);
