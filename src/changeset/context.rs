@@ -7,6 +7,15 @@ use crate::hierarchy::Estate;
 use crate::model::GroupId;
 use crate::validation::Layout;
 
+/// What stands at a path of the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    /// A file, or whatever else has no files below it.
+    File,
+    /// A directory.
+    Directory,
+}
+
 /// The state of the repository that a write is computed against.
 pub struct WriteContext<'g> {
     /// The groups.
@@ -17,6 +26,8 @@ pub struct WriteContext<'g> {
     pub layout: &'g Layout,
     /// Returns the text of a file; none if there is none.
     pub read: &'g dyn Fn(&str) -> Option<String>,
+    /// Returns what stands at a path; none if nothing does.
+    pub kind: &'g dyn Fn(&str) -> Option<PathKind>,
     /// Returns how often a group was edited; none if that is not known. Only asked where a client
     /// says what it read.
     pub serial: &'g dyn Fn(GroupId) -> Option<u64>,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use serde_json::{Map, Value};
 
+use super::parent_names::ParentNames;
 use crate::document::{ValueLayout, write};
-use crate::hierarchy::{Hierarchy, classes_to_value, rule_and_pins};
+use crate::hierarchy::{classes_to_value, rule_and_pins};
 use crate::model::{Classes, Condition, Group, GroupId};
 use crate::rule::{read, to_console, to_value};
 
@@ -35,7 +36,7 @@ pub fn house_layout(way: &[&str]) -> ValueLayout {
 }
 
 /// Writes a group as a file of the repository.
-pub fn new_document(group: &Group, hierarchy: &Hierarchy) -> String {
+pub fn new_document(group: &Group, parents: &ParentNames<'_>) -> String {
     let mut fields = Map::new();
     let mut insert = |key: &str, value: Value| fields.insert(key.to_owned(), value);
     insert("name", group.name.as_str().into());
@@ -44,7 +45,7 @@ pub fn new_document(group: &Group, hierarchy: &Hierarchy) -> String {
         insert("description", description.as_ref().into());
     }
     if group.id != GroupId::ROOT {
-        insert("parent", parent_name(group, hierarchy).into());
+        insert("parent", parents.parent_of(group).into());
     }
     insert("environment", group.environment.as_str().into());
     if group.environment_trumps {
@@ -71,16 +72,6 @@ pub fn new_document(group: &Group, hierarchy: &Hierarchy) -> String {
         text.insert_str(0, "# The root group: every node is in it.\n");
     }
     text
-}
-
-/// Returns how a group names its parent: by name, or by id if the name is not unique.
-pub(super) fn parent_name(group: &Group, hierarchy: &Hierarchy) -> String {
-    let parent = hierarchy.find(group.parent).map(|index| hierarchy.group(index));
-    let Some(parent) = parent else { return group.parent.to_string() };
-    let unique = hierarchy.groups().filter(|it| it.name == parent.name).count() == 1;
-    // A name that reads like an id would be taken for one.
-    let is_id = parent.name.as_str().parse::<GroupId>().is_ok();
-    if unique && !is_id { parent.name.to_string() } else { parent.id.to_string() }
 }
 
 fn names(pinned: &[Arc<str>]) -> Value {
@@ -189,9 +180,10 @@ fn amended_classes(document: Option<&Value>, classes: &Classes) -> Value {
     let old = document.and_then(Value::as_object);
     let Value::Object(new) = classes_to_value(classes) else { return Value::Null };
     // A class may be written with a leading `::`.
-    let written = old.into_iter().flat_map(Map::keys);
-    let spelled: HashMap<&str, &String> =
-        written.map(|key| (key.strip_prefix("::").unwrap_or(key), key)).collect();
+    let mut spelled: HashMap<&str, &String> = HashMap::new();
+    for key in old.into_iter().flat_map(Map::keys) {
+        spelled.entry(key.strip_prefix("::").unwrap_or(key)).or_insert(key);
+    }
     let mut respelled = Map::new();
     for (name, parameters) in new {
         let key = spelled.get(name.as_str()).map_or(name, |it| (*it).clone());

@@ -1,15 +1,17 @@
 //! From a new set of groups to changed files.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
-use super::context::WriteContext;
-use super::document::{amended, house_layout, new_document, parent_name};
+use super::context::{PathKind, WriteContext};
+use super::document::{amended, house_layout, new_document};
 use super::group_changes::GroupChanges;
 use super::layout::path_of;
+use super::parent_names::ParentNames;
 use super::rejection::{Rejection, RejectionKind};
 use crate::document::{self, Limits, Node};
 use crate::hierarchy::{GroupIndex, Hierarchy};
@@ -19,9 +21,19 @@ use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
 /// The files while they are changed.
 struct FilesDraft<'g> {
     context: &'g WriteContext<'g>,
+    parents: ParentNames<'g>,
     files: BTreeMap<String, Option<String>>,
-    /// The files that new groups were given.
+    /// The files of new groups.
     created: HashMap<GroupId, String>,
+    /// What the repository has at paths where groups may be written.
+    kinds: RefCell<HashMap<String, Option<PathKind>>>,
+}
+
+/// The groups of one file that a write changes: the file is read once for all of them.
+#[derive(Default)]
+struct FileEdits<'g> {
+    edited: Vec<(&'g Group, &'g Group)>,
+    removed: Vec<&'g Group>,
 }
 
 /// Returns the files that differ between the groups as they are and as they shall be.
@@ -31,25 +43,42 @@ pub(super) fn changes(
     new: &Hierarchy,
 ) -> Result<BTreeMap<String, Option<String>>, Rejection> {
     let old = &context.estate.hierarchy;
-    let mut draft = FilesDraft { context, files: BTreeMap::new(), created: HashMap::new() };
     let written: BTreeSet<GroupIndex> =
         changes.written.iter().filter_map(|it| new.find(it.id)).collect();
     let naming = naming_moved(old, new, &moved_names(old, changes));
-    for group in written.union(&naming).map(|it| new.group(*it)) {
-        if let Some(before) = old.find(group.id) {
-            draft.edit(old.group(before), group, new)?;
+    let concerned: Vec<&Group> = written.union(&naming).map(|it| new.group(*it)).collect();
+    let mut draft = FilesDraft {
+        context,
+        parents: ParentNames::of(new, concerned.iter().copied()),
+        files: BTreeMap::new(),
+        created: HashMap::new(),
+        kinds: RefCell::default(),
+    };
+    let mut by_file: BTreeMap<&Arc<str>, FileEdits<'_>> = BTreeMap::new();
+    for group in concerned {
+        let Some(before) = old.find(group.id).map(|it| old.group(it)) else { continue };
+        match context.origins.get(&group.id) {
+            Some(place) => by_file.entry(&place.file).or_default().edited.push((before, group)),
+            // A root group that no file has.
+            None => draft.create(group, None),
         }
     }
     let mut removed: Vec<GroupIndex> =
         changes.removed.iter().filter_map(|it| old.find(*it)).collect();
     removed.sort_unstable();
-    for group in removed {
-        draft.remove(old.group(group))?;
+    for group in removed.into_iter().map(|it| old.group(it)) {
+        if let Some(place) = context.origins.get(&group.id) {
+            by_file.entry(&place.file).or_default().removed.push(group);
+        }
+    }
+    for (path, edits) in &by_file {
+        draft.edit(path, edits)?;
     }
     for index in written {
         // A root group that no file has is there all the same.
         if old.find(new.group(index).id).is_none() {
-            draft.create(index, new);
+            let parent = new.parent(index).map(|it| new.group(it).id);
+            draft.create(new.group(index), parent.filter(|it| *it != GroupId::ROOT));
         }
     }
     let unchanged = |path: &String, text: &Option<String>| (context.read)(path) == *text;
@@ -90,77 +119,107 @@ fn heirs(hierarchy: &Hierarchy, group: GroupIndex) -> impl Iterator<Item = Group
 }
 
 impl FilesDraft<'_> {
-    fn text(&self, path: &str) -> Option<String> {
-        self.files.get(path).cloned().unwrap_or_else(|| (self.context.read)(path))
-    }
-
-    /// Returns the file of a group, its text, and the number of its document; none for a root group
-    /// that no file has.
-    fn find(&self, group: &Group) -> Result<Option<(Arc<str>, String, usize)>, Rejection> {
-        let Some(place) = self.context.origins.get(&group.id) else { return Ok(None) };
-        let path = Arc::clone(&place.file);
-        let found = self.text(&path).and_then(|text| {
-            let number = locate(&path, &text, group.id)?;
-            Some((path, text, number))
-        });
-        found.map(Some).ok_or_else(|| stuck(group, &place.file))
-    }
-
-    fn edit(&mut self, before: &Group, after: &Group, new: &Hierarchy) -> Result<(), Rejection> {
-        let Some((path, text, number)) = self.find(before)? else {
-            let path =
-                path_of(after, None, &self.context.layout.groups, &|it| self.text(it).is_some());
-            self.make(path, after, new);
-            return Ok(());
-        };
+    /// Edits the documents of groups in a file, and takes those of others out.
+    fn edit(&mut self, path: &Arc<str>, edits: &FileEdits<'_>) -> Result<(), Rejection> {
+        let text = (self.context.read)(path).unwrap_or_default();
         let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
-        let Some(value) = documents.get(number).map(Node::to_value) else {
-            return Err(stuck(before, &path));
+        let numbers = numbers(path, &text, &documents);
+        let find = |group: &Group| {
+            numbers.get(&group.id).copied().ok_or_else(|| stuck(group.name.as_str(), path))
         };
-        let parent = new_parent(&value, before, after, new);
-        let target = amended(&value, before, after, parent);
-        let edited =
-            document::edit_documents(&text, &BTreeMap::from([(number, target)]), &house_layout)
-                .map_err(|_| stuck(before, &path))?;
-        self.files.insert(path.to_string(), Some(edited));
-        Ok(())
-    }
-
-    fn remove(&mut self, group: &Group) -> Result<(), Rejection> {
-        let Some((path, text, number)) = self.find(group)? else { return Ok(()) };
-        let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
-        let alone = documents.iter().filter(|it| !it.is_null()).count() == 1;
-        let left = if alone {
+        let mut targets = BTreeMap::new();
+        for (before, after) in &edits.edited {
+            let number = find(before)?;
+            let value = documents.get(number).map(Node::to_value).unwrap_or_default();
+            let parent = new_parent(&value, before, after, &self.parents);
+            targets.insert(number, amended(&value, before, after, parent));
+        }
+        let removed = edits.removed.iter().map(|it| find(it));
+        let removed = removed.collect::<Result<BTreeSet<usize>, Rejection>>()?;
+        let mut filled = documents.iter().enumerate().filter(|(_, it)| !it.is_null());
+        let left = if filled.all(|(number, _)| removed.contains(&number)) {
             None
         } else {
-            let left = document::remove_documents(&text, &BTreeSet::from([number]));
-            Some(left.map_err(|_| stuck(group, &path))?)
+            match edited(&text, &targets, &removed) {
+                Ok(text) => Some(text),
+                Err(number) => return Err(stuck_at(number, &numbers, edits, path)),
+            }
         };
         self.files.insert(path.to_string(), left);
         Ok(())
     }
 
-    fn create(&mut self, index: GroupIndex, new: &Hierarchy) {
-        let group = new.group(index);
-        let parent = new.parent(index).map(|it| new.group(it)).filter(|it| it.id != GroupId::ROOT);
+    /// Writes a new group into a file of its own.
+    fn create(&mut self, group: &Group, parent: Option<GroupId>) {
         let parent_file = parent.and_then(|parent| {
-            let written = self.context.origins.get(&parent.id).map(|it| it.file.to_string());
-            written.or_else(|| self.created.get(&parent.id).cloned())
+            let written = self.context.origins.get(&parent).map(|it| it.file.as_ref());
+            written.or_else(|| self.created.get(&parent).map(String::as_str))
         });
-        let directory = &self.context.layout.groups;
-        let path = path_of(group, parent_file.as_deref(), directory, &|it| self.text(it).is_some());
-        self.make(path, group, new);
+        let path = path_of(
+            group,
+            parent_file,
+            &self.context.layout.groups,
+            &|it| self.is_taken(it),
+            &|it| self.is_file(it),
+        );
+        self.created.insert(group.id, path.clone());
+        self.files.insert(path, Some(new_document(group, &self.parents)));
     }
 
-    /// Puts a group into a file of its own.
-    fn make(&mut self, path: String, group: &Group, new: &Hierarchy) {
-        self.files.insert(path.clone(), Some(new_document(group, new)));
-        self.created.insert(group.id, path);
+    fn is_taken(&self, path: &str) -> bool {
+        let kind = self.kind(path);
+        match self.files.get(path) {
+            Some(text) => text.is_some() || kind == Some(PathKind::Directory),
+            None => kind.is_some() || self.has_files_below(path),
+        }
+    }
+
+    /// Returns whether a path cannot be a directory: a file that the write removes is there until then.
+    fn is_file(&self, path: &str) -> bool {
+        self.files.get(path).is_some_and(Option::is_some) || self.kind(path) == Some(PathKind::File)
+    }
+
+    fn has_files_below(&self, path: &str) -> bool {
+        let directory = format!("{path}/");
+        let mut below = self.files.range(directory.clone()..);
+        below.next().is_some_and(|(path, _)| path.starts_with(&directory))
+    }
+
+    /// Returns what the repository has at a path.
+    fn kind(&self, path: &str) -> Option<PathKind> {
+        let mut kinds = self.kinds.borrow_mut();
+        *kinds.entry(path.to_owned()).or_insert_with(|| (self.context.kind)(path))
     }
 }
 
+/// Returns a file after its documents are edited and removed, or the number of one that cannot be.
+fn edited(
+    text: &str,
+    targets: &BTreeMap<usize, Value>,
+    removed: &BTreeSet<usize>,
+) -> Result<String, usize> {
+    let edit =
+        |targets: &BTreeMap<usize, Value>| document::edit_documents(text, targets, &house_layout);
+    let edited = edit(targets).map_err(|_| {
+        let fails = |(number, value): &(&usize, &Value)| {
+            edit(&BTreeMap::from([(**number, (*value).clone())])).is_err()
+        };
+        let number = targets.iter().find(fails).or_else(|| targets.iter().next());
+        number.map_or(0, |it| *it.0)
+    })?;
+    if removed.is_empty() {
+        return Ok(edited);
+    }
+    document::remove_documents(&edited, removed).map_err(|_| removed.first().copied().unwrap_or(0))
+}
+
 /// Returns how a group names its parent, if that is to change.
-fn new_parent(document: &Value, before: &Group, after: &Group, new: &Hierarchy) -> Option<String> {
+fn new_parent(
+    document: &Value,
+    before: &Group,
+    after: &Group,
+    parents: &ParentNames<'_>,
+) -> Option<String> {
     if after.id == GroupId::ROOT {
         return None;
     }
@@ -168,25 +227,43 @@ fn new_parent(document: &Value, before: &Group, after: &Group, new: &Hierarchy) 
     if before.parent == after.parent {
         // What is written may still mean the same.
         let by_id = written.is_none_or(|it| it.parse::<GroupId>().is_ok());
-        let name = parent_name(after, new);
+        let name = parents.parent_of(after);
         return Some(name).filter(|name| !by_id && written != Some(name.as_str()));
     }
-    Some(parent_name(after, new))
+    Some(parents.parent_of(after))
 }
 
-/// Returns the number of the document of a group.
-fn locate(path: &Arc<str>, text: &str, id: GroupId) -> Option<usize> {
+/// Returns the numbers of the documents of a file that are groups.
+fn numbers(path: &Arc<str>, text: &str, documents: &[Node]) -> HashMap<GroupId, usize> {
     let content = SourceContent::Bytes(text.as_bytes().into());
     let reading = read_file(&SourceFile { path: Arc::clone(path), content }, FileKind::Groups);
-    let place = reading.groups().iter().find(|it| it.id() == Some(id))?.place();
-    let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
-    documents.iter().position(|it| it.get("name").is_some_and(|name| name.span == place.span))
+    let named = documents.iter().enumerate();
+    let places: HashMap<u32, usize> = named
+        .filter_map(|(number, it)| Some((it.get("name")?.span.start.offset, number)))
+        .collect();
+    let groups = reading.groups().iter();
+    groups.filter_map(|it| Some((it.id()?, *places.get(&it.place().span.start.offset)?))).collect()
 }
 
-fn stuck(group: &Group, path: &str) -> Rejection {
+/// Says of which group the document with a number cannot be edited.
+fn stuck_at(
+    number: usize,
+    numbers: &HashMap<GroupId, usize>,
+    edits: &FileEdits<'_>,
+    path: &str,
+) -> Rejection {
+    let mut all = edits.edited.iter().map(|it| it.0).chain(edits.removed.iter().copied());
+    let group = all.find(|it| numbers.get(&it.id) == Some(&number));
+    let name = group.map_or("?", |it| it.name.as_str());
+    stuck(name, path)
+}
+
+fn stuck(group: &str, path: &str) -> Rejection {
     let message = format!(
-        "The group \"{}\" in the file {path} cannot be edited by this program: change the file itself.",
-        group.name
+        "The group \"{group}\" in the file {path} cannot be edited by this program: change the file itself."
     );
     Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use self::export::Export;
 use super::Exit;
 use super::client::IdentityArgs;
 use super::output::Output;
-use crate::changeset::{layout_of, new_document};
+use crate::changeset::{ParentNames, layout_of, new_document};
 use crate::client::{Client, Timeouts};
 use crate::hierarchy::Hierarchy;
 
@@ -64,20 +64,12 @@ impl ImportCommand {
         }
         let hierarchy = Hierarchy::build(groups)
             .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
-        let files = layout_of(&hierarchy);
-        for (path, index) in &files {
-            let group = hierarchy.group(*index);
-            let path = target.join(path);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)
-                    .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
-            }
-            let text = new_document(group, &hierarchy);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
-        }
+        let count = write_groups(&target, &hierarchy).inspect_err(|_| {
+            // Half of the groups would be another estate, and in the way of the next attempt.
+            std::fs::remove_dir_all(&target).ok();
+        })?;
         interpolation::set(&self.directory, &hierarchy, output)?;
-        output.note(&format!("{} groups written below {}", files.len(), target.display()));
+        output.note(&format!("{count} groups written below {}", target.display()));
         Ok(Exit::Fine)
     }
 
@@ -93,6 +85,23 @@ impl ImportCommand {
         }
         Ok(page.text)
     }
+}
+
+/// Writes each group into a file below a directory; returns how many they are.
+fn write_groups(target: &Path, hierarchy: &Hierarchy) -> Result<usize> {
+    let files = layout_of(hierarchy);
+    let parents = ParentNames::of(hierarchy, hierarchy.groups());
+    for (path, index) in &files {
+        let path = target.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
+        }
+        let text = new_document(hierarchy.group(*index), &parents);
+        std::fs::write(&path, text)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(files.len())
 }
 
 /// Returns where the groups of a classifier are: below the address that is given, or where Puppet

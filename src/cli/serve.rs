@@ -6,6 +6,7 @@ mod controller;
 mod descriptors;
 mod ending;
 mod files;
+mod groups_directory;
 mod layers;
 mod listeners;
 mod prepare;

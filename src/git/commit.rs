@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use git2::FileMode;
 use git2::build::TreeUpdateBuilder;
+use git2::{FileMode, ObjectType};
 
 use super::repository::{ReadError, Repository, id_of};
 use crate::model::CommitId;
@@ -75,6 +75,13 @@ impl Repository {
             .commit(None, &author, &committer, new.message, &tree, &[&parent])
             .map_err(fail)?;
         Ok(id_of(id))
+    }
+
+    /// Returns whether what stands at a path of a commit is a directory; none if nothing does.
+    pub fn is_directory(&self, commit: CommitId, path: &str) -> Option<bool> {
+        let tree = self.find_commit(commit).ok()?.tree().ok()?;
+        let entry = tree.get_path(Path::new(path)).ok()?;
+        Some(entry.kind() == Some(ObjectType::Tree))
     }
 
     /// Returns the text of a file of a commit; none if there is no such file, it is not UTF-8, or larger

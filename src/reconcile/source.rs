@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::state::{Ancestry, SourceKind};
 use super::status::Reason;
 use super::tree_files::SETTINGS_FILES;
+use crate::changeset::PathKind;
 use crate::git::{
     FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, Repository,
     RevisionError,
@@ -337,6 +338,17 @@ impl Source {
         path: &str,
     ) -> Option<String> {
         repository.text(commit, &self.path_of(path))
+    }
+
+    /// Returns what stands at a path in a commit, from the root of the groups; none if nothing does.
+    pub(super) fn kind_of(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        path: &str,
+    ) -> Option<PathKind> {
+        let is_directory = repository.is_directory(commit, &self.path_of(path))?;
+        Some(if is_directory { PathKind::Directory } else { PathKind::File })
     }
 
     /// Returns the layout and policy of a commit.

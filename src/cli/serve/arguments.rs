@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::groups_directory::groups_directory;
 use super::store_location::StoreLocationParser;
 use crate::config::parse_duration;
 use crate::console::BasePath;
@@ -45,6 +46,7 @@ pub(in crate::cli) struct ServeSettings {
         value_name = "DIR",
         env = "CLADE_PATH",
         default_value = ".",
+        value_parser = groups_directory,
         help_heading = "Repository"
     )]
     pub(super) path: String,

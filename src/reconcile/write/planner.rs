@@ -127,6 +127,7 @@ impl WritePlanner {
         of: impl FnOnce(&WriteContext<'_>) -> T,
     ) -> T {
         let read = |path: &str| self.source.text(repository, base.commit, path);
+        let kind = |path: &str| self.source.kind_of(repository, base.commit, path);
         let layout = self.source.layout(repository, base.commit);
         let serial = |group| history?.edit(group)?.serial;
         of(&WriteContext {
@@ -134,6 +135,7 @@ impl WritePlanner {
             origins: &base.origins,
             layout: &layout,
             read: &read,
+            kind: &kind,
             serial: &serial,
         })
     }

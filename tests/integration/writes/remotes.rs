@@ -102,7 +102,7 @@ fn a_working_tree_follows_unless_it_has_changes() {
 #[test]
 fn groups_in_a_directory_of_the_repository_are_written_there() {
     let hub = Hub::new(&[("puppet/groups/a.yaml", A), ("groups/other.yaml", "not: ours\n")]);
-    let daemon = hub.serve(&["--path", "puppet"]);
+    let daemon = hub.serve(&["--path", "./puppet//"]);
     create(&daemon, &json!({"name": "N", "parent": ROOT, "classes": {}}));
     assert!(hub.show("puppet/groups/n.yaml").is_some());
     assert!(hub.show("groups/n.yaml").is_none());

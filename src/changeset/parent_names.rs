@@ -1,0 +1,41 @@
+//! How groups name their parents.
+
+use hashbrown::HashSet;
+
+use crate::hierarchy::Hierarchy;
+use crate::model::{Group, GroupId};
+
+/// How groups name their parents in their files.
+#[derive(Debug)]
+pub struct ParentNames<'h> {
+    hierarchy: &'h Hierarchy,
+    /// Names of parents that several groups have.
+    shared: HashSet<&'h str>,
+}
+
+impl<'h> ParentNames<'h> {
+    /// Finds the names of the parents of some groups that are not unique, in one pass over all groups.
+    pub fn of<'g>(hierarchy: &'h Hierarchy, groups: impl Iterator<Item = &'g Group>) -> Self {
+        let parents = groups.filter_map(|it| hierarchy.find(it.parent));
+        let names: HashSet<&str> =
+            parents.map(|index| hierarchy.group(index).name.as_str()).collect();
+        let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+        for index in hierarchy.named(&names) {
+            let name = hierarchy.group(index).name.as_str();
+            if !seen.insert(name) {
+                shared.insert(name);
+            }
+        }
+        Self { hierarchy, shared }
+    }
+
+    /// Returns how one of the groups names its parent: by name, or by id if the name is not unique.
+    pub(super) fn parent_of(&self, group: &Group) -> String {
+        let parent = self.hierarchy.find(group.parent).map(|index| self.hierarchy.group(index));
+        let Some(parent) = parent else { return group.parent.to_string() };
+        let name = parent.name.as_str();
+        // A name that reads like an id would be taken for one.
+        let is_id = name.parse::<GroupId>().is_ok();
+        if is_id || self.shared.contains(name) { parent.id.to_string() } else { name.to_owned() }
+    }
+}
