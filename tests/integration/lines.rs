@@ -25,7 +25,7 @@ fn estate() -> GitRepository {
     );
     repository.commit("first", &[("groups/z.yaml", "name: Z\n")]);
     repository.commit(
-        BAD,
+        &format!("{NAME} {BAD}"),
         &[
             (&format!("groups/{BAD}.yaml"), &groups),
             (&format!("tests/{BAD}.yaml"), &tests),

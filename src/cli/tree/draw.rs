@@ -35,8 +35,8 @@ impl Pen {
         let page = Page { width: None, colour: self.colour };
         self.text.extend(std::iter::repeat_n("  ", depth));
         // Nothing needs no colour.
-        for part in parts.iter().filter(|it| !it.text.is_empty()) {
-            self.text.push_str(&page.paint(part, &visible(&part.text)));
+        for part in parts.into_iter().filter(|it| !it.text.is_empty()) {
+            self.text.push_str(&page.paint(&part, &visible(&part.text)));
         }
         self.text.push('\n');
     }

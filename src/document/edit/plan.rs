@@ -133,7 +133,6 @@ impl<'t> Plan<'t> {
         let names: Vec<&'v String> = fields.keys().collect();
         let numbers: HashMap<&str, usize> =
             names.iter().enumerate().map(|(number, key)| (key.as_str(), number)).collect();
-        let number = |key: &str| numbers.get(key).copied();
         let known: HashSet<&str> = entries.iter().map(|entry| entry.key.as_ref()).collect();
         let is_new = |it: &usize| names.get(*it).is_some_and(|key| !known.contains(key.as_str()));
         // What is new stands behind the key that it follows in what is wanted.
