@@ -37,7 +37,7 @@ fn shown(definition: &Command) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
+    use clap::{Command, ValueEnum as _};
     use clap_complete::Shell;
 
     use super::shown;
@@ -49,7 +49,7 @@ mod tests {
         let hidden: Vec<&str> = definition
             .get_subcommands()
             .filter(|it| it.is_hide_set())
-            .map(|it| it.get_name())
+            .map(Command::get_name)
             .collect();
         assert!(!hidden.is_empty());
         for shell in Shell::value_variants() {

@@ -26,7 +26,7 @@ const VISITS: usize = 20_000;
 /// states each do not fit into a word.
 pub const MOST_PATTERNS: usize = 40;
 
-/// How many automata are built by all processors before it is looked at how many steps that took.
+/// How many automata are built by all processors before their steps are counted.
 const BUILT_AT_ONCE: usize = 256;
 
 /// How many steps of a walk a pattern takes to be made an automaton, beside those for its size.
@@ -144,7 +144,7 @@ impl Examples {
 
     /// Finds a text in at most so many steps, whatever was found before; returns how many it took, those for building
     /// automata among them.
-    pub fn find_anew(&self, wanted: WantedText<'_>, steps: u64) -> (Example, u64) {
+    pub fn find_with_costs(&self, wanted: WantedText<'_>, steps: u64) -> (Example, u64) {
         let mut building = 0;
         for (pattern, _) in wanted.patterns().take(MOST_PATTERNS) {
             building += self.automata.of(pattern).1;

@@ -200,7 +200,7 @@ impl ConsoleReader {
                 fault.message = message.into();
                 fault.characters = Some(at..at + self.scanner.word_length(at));
             }
-            if fault.message != TOO_DEEP {
+            if fault.kind != RuleFaultKind::Depth {
                 fault.help = dotted(&written).map(|it| format!("write `{it}`")).or(fault.help);
             }
             fault
@@ -219,7 +219,7 @@ impl ConsoleReader {
             }
             // Without its root it may be one segment longer still.
             if is_too_deep(segments.len()) {
-                return Err(fault(at..self.scanner.end(), TOO_DEEP, Some(TOO_DEEP_HELP)));
+                return Err(too_deep(at..self.scanner.end()));
             }
         }
         let root = match segments.first() {
@@ -236,10 +236,19 @@ impl ConsoleReader {
             segments.insert(0, Segment::Key("fact".into()));
         }
         if is_too_deep(segments.len()) {
-            return Err(fault(at..self.scanner.end(), TOO_DEEP, Some(TOO_DEEP_HELP)));
+            return Err(too_deep(at..self.scanner.end()));
         }
         Ok(Path::Segments(shared_path(&segments)))
     }
+}
+
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "the results of the descent carry it on every level"
+)]
+fn too_deep(at: Range<usize>) -> BoxedFault {
+    let fault = fault(at, TOO_DEEP, Some(TOO_DEEP_HELP));
+    Box::new(RuleFault { kind: RuleFaultKind::Depth, ..*fault })
 }
 
 /// A rule names a path that the console's notation cannot write.

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::evaluate::holds;
 use super::lookup::Actual;
-use super::place_tree::{Held, HeldPlaces, PlaceNumber, PlaceTree};
+use super::place_tree::{HeldKind, HeldPlaces, PlaceNumber, PlaceTree};
 use crate::java_regex::{Automata, Example, Examples, MOST_PATTERNS, Pattern, WantedText};
 use crate::model::{Comparison, Condition, Path, Segment};
 use value::ValueDemand;
@@ -80,7 +80,7 @@ const WALKED: u64 = 64;
 /// How many patterns and texts the walks that are remembered have together at most.
 const REMEMBERED: usize = 500_000;
 
-/// How many segments of a path are looked at in one step.
+/// How many segments of a path one step covers.
 const NEAR: usize = 8;
 
 /// The variable of the certname.
@@ -311,7 +311,7 @@ impl<'r> Prover<'r> {
             Some(known) => known,
             None => {
                 let (example, taken) =
-                    examples.find_anew(WantedText { found, absent, not }, allowed);
+                    examples.find_with_costs(WantedText { found, absent, not }, allowed);
                 let walk = KnownWalk { finds_nothing: example == Example::Nothing, taken, allowed };
                 self.remembered += key.len();
                 if self.remembered > REMEMBERED {
@@ -381,13 +381,13 @@ impl<'r> SearchBranch<'r> {
 }
 
 /// Returns what must be at a place of whose value this is claimed.
-fn held(demands: &[ValueDemand<'_>]) -> Held {
-    let mut held = Held::Nothing;
+fn held(demands: &[ValueDemand<'_>]) -> HeldKind {
+    let mut held = HeldKind::Nothing;
     for (comparison, _) in demands.iter().filter(|it| it.1) {
         if !matches!(comparison, Comparison::Contains(_)) {
-            return Held::Single;
+            return HeldKind::Single;
         }
-        held = Held::List;
+        held = HeldKind::List;
     }
     held
 }

@@ -26,6 +26,8 @@ pub enum RuleFaultKind {
     Grammar,
     /// The operand of `~` is not a pattern.
     Pattern,
+    /// A path of the rule leads deeper than facts are read.
+    Depth,
     /// The rule has more comparisons than are read.
     Size,
 }

@@ -52,7 +52,7 @@ impl Equivalent<(usize, Segment)> for BorrowedPassage<'_> {
 
 /// What must be at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum HeldKind {
     Nothing,
     /// What can be a list.
     List,
@@ -184,20 +184,20 @@ impl HeldPlaces {
         &self,
         tree: &PlaceTree,
         place: PlaceNumber,
-        held: impl Fn(PlaceNumber) -> Held,
+        held: impl Fn(PlaceNumber) -> HeldKind,
     ) -> bool {
         let below = |station: usize| self.below.get(station).copied().unwrap_or_default();
         let inside = tree.places.get(place).map_or(HeldBelow::default(), |it| below(*it));
-        if inside.keys > 0 || (inside.indexes > 0 && held(place) != Held::List) {
+        if inside.keys > 0 || (inside.indexes > 0 && held(place) != HeldKind::List) {
             return false;
         }
         tree.way_up(place).all(|(station, passage)| {
             let here = tree.stations.get(station).and_then(|it| it.place);
-            let here = here.map_or(Held::Nothing, &held);
+            let here = here.map_or(HeldKind::Nothing, &held);
             // A mapping has keys and a list has indexes.
             match passage {
-                Passage::Key => below(station).indexes == 0 && here == Held::Nothing,
-                Passage::Index(_) => below(station).keys == 0 && here != Held::Single,
+                Passage::Key => below(station).indexes == 0 && here == HeldKind::Nothing,
+                Passage::Index(_) => below(station).keys == 0 && here != HeldKind::Single,
             }
         })
     }
@@ -211,14 +211,14 @@ mod tests {
 
     /// Returns whether values at two places can stand in one node.
     fn are_compatible(
-        (one, mine): (&[Segment], Held),
-        (other, theirs): (&[Segment], Held),
+        (one, mine): (&[Segment], HeldKind),
+        (other, theirs): (&[Segment], HeldKind),
     ) -> bool {
         let shared = one.iter().zip(other).take_while(|(a, b)| a == b).count();
         match (one.get(shared), other.get(shared)) {
             (None, None) => true,
-            (Some(Segment::Index(_)), None) => theirs == Held::List,
-            (None, Some(Segment::Index(_))) => mine == Held::List,
+            (Some(Segment::Index(_)), None) => theirs == HeldKind::List,
+            (None, Some(Segment::Index(_))) => mine == HeldKind::List,
             (Some(Segment::Key(_)), None) | (None, Some(Segment::Key(_))) => false,
             (Some(a), Some(b)) => matches!(a, Segment::Index(_)) == matches!(b, Segment::Index(_)),
         }
@@ -238,19 +238,19 @@ mod tests {
             all in prop::collection::vec((way(), prop::bool::ANY, prop::bool::ANY), 1..12),
         ) {
             let mut tree = PlaceTree::default();
-            let mut held: Vec<(Vec<Segment>, Held)> = Vec::new();
+            let mut held: Vec<(Vec<Segment>, HeldKind)> = Vec::new();
             let mut places = HeldPlaces::default();
             for (way, is_list, is_released) in all {
                 let place = tree.number(&way);
                 places.fit(&tree);
-                let kind = if is_list { Held::List } else { Held::Single };
+                let kind = if is_list { HeldKind::List } else { HeldKind::Single };
                 if place == held.len() {
-                    held.push((way, Held::Nothing));
+                    held.push((way, HeldKind::Nothing));
                 }
-                let was_held = held[place].1 != Held::Nothing;
+                let was_held = held[place].1 != HeldKind::Nothing;
                 if was_held && is_released {
                     places.release(&tree, place);
-                    held[place].1 = Held::Nothing;
+                    held[place].1 = HeldKind::Nothing;
                     continue;
                 }
                 if !was_held {
@@ -258,7 +258,7 @@ mod tests {
                 }
                 held[place].1 = kind;
                 let own = (held[place].0.as_slice(), kind);
-                let others = held.iter().enumerate().filter(|(at, it)| *at != place && it.1 != Held::Nothing);
+                let others = held.iter().enumerate().filter(|(at, it)| *at != place && it.1 != HeldKind::Nothing);
                 let expected = others.map(|(_, it)| it).all(|it| are_compatible(own, (&it.0, it.1)));
                 let has_room = places.leave_room(&tree, place, |it| held[it].1);
                 prop_assert_eq!(has_room, expected, "{:?}", held);

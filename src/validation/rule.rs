@@ -20,7 +20,7 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
         Err(faults) => {
             for fault in faults {
                 let kind = match fault.kind {
-                    RuleFaultKind::Grammar => Kind::InvalidRule,
+                    RuleFaultKind::Grammar | RuleFaultKind::Depth => Kind::InvalidRule,
                     RuleFaultKind::Pattern => Kind::InvalidRegex,
                     RuleFaultKind::Size => {
                         reader.charge(BudgetItem::RuleTerms, most.saturating_add(1))?;

@@ -45,6 +45,10 @@ fn check(arguments: &[&str], done: &Done) {
         assert!(!text.contains(is_bad), "{arguments:?}: {text:?}");
         assert!(!text.lines().any(|it| it.starts_with("::")), "{arguments:?}: {text}");
     }
+}
+
+/// Checks that a command wrote something of what it has to make visible.
+fn check_shown(arguments: &[&str], done: &Done) {
     let all = format!("{}{}", done.stdout, done.stderr);
     assert!(all.contains("::error::b"), "{arguments:?} shows nothing of it: {all}");
 }
@@ -80,6 +84,7 @@ fn a_commit_writes_no_line_of_its_own() {
     for arguments in commands {
         let done = run(arguments);
         check(arguments, &done);
+        check_shown(arguments, &done);
     }
     check(&["test", "--update"], &run(&["test", "--update"]));
     check(&["test", "--mutate"], &run(&["test", "--mutate"]));
@@ -106,5 +111,9 @@ fn a_commit_writes_no_line_of_its_own_by_way_of_a_daemon() {
         let arguments = [arguments, &["--server", &server]].concat();
         let done: Done = clade(&arguments).output().unwrap().into();
         check(&arguments, &done);
+        // Of a commit the others show the subject, which ends before the first break.
+        if matches!(arguments[0], "explain" | "blame") {
+            check_shown(&arguments, &done);
+        }
     }
 }

@@ -150,9 +150,9 @@ fn answers_are_as_the_document_says() {
 fn paths_that_cannot_be_read_are_answered_as_the_document_says() {
     let document = document();
     let (_repository, daemon) = serve_fleet();
+    let parameter = regex::Regex::new(r"\{[^}]*\}").unwrap();
     let mut asked = 0;
     for (template, operations) in document["paths"].as_object().unwrap() {
-        let parameter = regex::Regex::new(r"\{[^}]*\}").unwrap();
         if !parameter.is_match(template) {
             continue;
         }

@@ -133,10 +133,10 @@ fn new_groups_get_files_that_no_directory_and_no_file_is_in_the_way_of() {
     let paths: Vec<&str> = found.keys().map(String::as_str).collect();
     let (web, db) = (web.to_string(), db.to_string());
     let expected = [
-        format!("groups/db-{}/kid-4.yaml", &db[..8]),
+        format!("groups/db-{}/kid-4.yaml", db.get(..8).unwrap()),
         "groups/site-00000001.yaml".to_owned(),
         "groups/site-00000001/kid-2.yaml".to_owned(),
-        format!("groups/web.yaml-{}/kid-3.yaml", &web[..8]),
+        format!("groups/web.yaml-{}/kid-3.yaml", web.get(..8).unwrap()),
     ];
     assert_eq!(paths, expected);
 }

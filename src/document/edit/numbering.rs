@@ -30,13 +30,17 @@ impl Hash for SameValue<'_> {
             Value::String(text) => text.hash(hasher),
             Value::Array(elements) => {
                 elements.len().hash(hasher);
-                elements.iter().for_each(|it| Self::of(it).hash(hasher));
+                for it in elements {
+                    Self::of(it).hash(hasher);
+                }
             }
             Value::Object(fields) => {
                 // The order of keys does not matter.
                 let mut entries: Vec<(&String, &Value)> = fields.iter().collect();
                 entries.sort_unstable_by_key(|(key, _)| *key);
-                entries.iter().for_each(|(key, it)| (key, Self::of(it)).hash(hasher));
+                for (key, it) in entries {
+                    (key, Self::of(it)).hash(hasher);
+                }
             }
         }
     }

@@ -300,7 +300,10 @@ fn one_document_of_several_is_edited_or_removed() {
 }
 
 /// Each row: a file; what its documents shall read as, where they change; the file then.
-const FILES: &[(&str, &[(usize, &str)], &str)] = &[
+/// A file, what its documents become, and the file then.
+type EditedFile = (&'static str, &'static [(usize, &'static str)], &'static str);
+
+const FILES: &[EditedFile] = &[
     (
         "# all\nn: a # 1\n---\n# b\nn: b\n--- # c\nn: c\nk: |\n  x\n\n---\nn: d",
         &[(0, r#"{"n": 1}"#), (2, r#"{"n": "c", "k": "x\n", "l": 3}"#), (3, r#"{"n": 4, "m": 5}"#)],

@@ -249,7 +249,7 @@ async fn only_callers_who_read_choose_the_commit() {
                 let is_kept = path.starts_with("/controller/nodes/n?");
                 assert_eq!(answer.is_denied(), !is_kept, "{path} {caller:?}: {answer:?}");
                 if !is_kept {
-                    denied += 1
+                    denied += 1;
                 }
             }
         }

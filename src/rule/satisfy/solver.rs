@@ -11,7 +11,7 @@ use super::test_key::TestKey;
 use super::witness::{self, Placed};
 use crate::java_regex::{Automata, Examples};
 use crate::model::{Comparison, Condition, Node, Segment};
-use crate::rule::place_tree::{Held, HeldPlaces, PlaceTree};
+use crate::rule::place_tree::{HeldKind, HeldPlaces, PlaceTree};
 
 /// Whether rules can hold together.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,7 @@ impl Solver {
     }
 
     /// Makes it take about so many steps at most: what is asked beyond them is not decided.
+    #[must_use]
     pub fn within(self, steps: u64) -> Self {
         Self { budget: Some(steps), ..self }
     }
@@ -236,16 +237,16 @@ impl Solver {
     }
 
     /// Returns what must be at a place of which this is asked.
-    fn held(&self, demands: &[Demand]) -> Held {
+    fn held(&self, demands: &[Demand]) -> HeldKind {
         let wants_element = |test: &TestNumber| {
             matches!(self.tests.get(*test), Some(Trial::Comparison(Comparison::Contains(_))))
         };
-        let mut held = Held::Nothing;
+        let mut held = HeldKind::Nothing;
         for (test, _) in demands.iter().filter(|it| it.1) {
             if !wants_element(test) {
-                return Held::Single;
+                return HeldKind::Single;
             }
-            held = Held::List;
+            held = HeldKind::List;
         }
         held
     }

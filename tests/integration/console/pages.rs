@@ -1,5 +1,7 @@
 //! What pages show, without a browser.
 
+use std::ops::Range;
+
 use super::estate::{
     SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, large_fleet, links, shared_fleet,
 };
@@ -7,6 +9,11 @@ use crate::program::{Daemon, GitRepository};
 use crate::table::each_row;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Joins what is written of each number.
+fn joined(numbers: Range<usize>, text: impl Fn(usize) -> String) -> String {
+    numbers.map(text).collect::<Vec<_>>().concat()
+}
 
 fn page(daemon: &Daemon, path: &str) -> String {
     let answer = daemon.request_with("GET", path, "Accept: text/html\r\n", "");
@@ -486,8 +493,7 @@ fn links_to_groups_name_a_commit_that_has_them() {
 #[test]
 fn links_of_another_point_of_history_keep_it() {
     let repository = GitRepository::new();
-    let children: String =
-        (0..160).map(|it| format!("---\nname: Child {it}\nparent: Top\n")).collect();
+    let children = joined(0..160, |it| format!("---\nname: Child {it}\nparent: Top\n"));
     let top = format!("name: Top\n{children}---\nname: Leaf\nparent: Child 0\n");
     let first = repository.commit("first", &[("groups/top.yaml", &top)]);
     repository.commit("second", &[("groups/top.yaml", "name: Other\n")]);
@@ -517,9 +523,8 @@ fn links_of_another_point_of_history_keep_it() {
 fn long_lists_say_what_they_leave_out_and_where_it_is() {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
-    let groups: String =
-        (0..450).map(|it| format!("---\nname: G{it}\nrule: name = none\n")).collect();
-    let values: String = (0..2_100).map(|it| format!("  v{it}: {it}\n")).collect();
+    let groups = joined(0..450, |it| format!("---\nname: G{it}\nrule: name = none\n"));
+    let values = joined(0..2_100, |it| format!("  v{it}: {it}\n"));
     let many = format!("name: A\nrule: name ~ web\nvariables:\n{values}");
     let second = repository
         .commit("second", &[("groups/many.yaml", &groups[4..]), ("groups/a.yaml", &many)]);
