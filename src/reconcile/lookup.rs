@@ -50,14 +50,19 @@ impl CommitLookup {
     ///
     /// Returns an error if there is no such commit, or it is not valid or not signed as demanded.
     pub(super) fn snapshot_at(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
-        let live = self.live.stable();
-        if let Some(live) = live.filter(|it| it.snapshot().commit.to_string() == revision) {
-            return Ok(Arc::clone(live.snapshot()));
+        if let Some(live) = self.live_if(|it| it.to_string() == revision) {
+            return Ok(live);
         }
         let repository = self.source.repository()?;
         let commit = repository.resolve(revision)?;
         let verified = self.verifier.verify(&repository, commit, Trust::Nothing)?;
         Ok(self.store.read(&repository, &verified)?.into_result()?)
+    }
+
+    /// Returns the live snapshot if its commit is the one that is asked for: it needs no repository.
+    fn live_if(&self, is_asked: impl FnOnce(CommitId) -> bool) -> Option<Arc<Snapshot>> {
+        let live = self.live.stable();
+        Some(Arc::clone(live.filter(|it| is_asked(it.snapshot().commit))?.snapshot()))
     }
 
     /// Returns the snapshot of a revision to compare with another, signed or not: heads of pull
@@ -102,6 +107,9 @@ impl CommitLookup {
         &self,
         commit: CommitId,
     ) -> Result<Option<Arc<Snapshot>>, LookupError> {
+        if let Some(live) = self.live_if(|it| it == commit) {
+            return Ok(Some(live));
+        }
         let repository = self.source.repository()?;
         if repository.commit(commit).is_err() {
             self.request_fetch_if_due();
@@ -110,12 +118,11 @@ impl CommitLookup {
         let was_live =
             || self.recorder.journal().activations().any(|(_, activated)| activated == commit);
         let heads = [self.live.commit(), self.state.lock().head()];
-        let is_below = |head| repository.is_ancestor(commit, head).unwrap_or(false);
-        if heads.contains(&Some(commit)) || was_live() || heads.into_iter().flatten().any(is_below)
-        {
-            return self.snapshot_at(&commit.to_string()).map(Some);
+        let mut is_followed = heads.contains(&Some(commit)) || was_live();
+        for head in heads.into_iter().flatten() {
+            is_followed = is_followed || repository.is_ancestor(commit, head)?;
         }
-        Ok(None)
+        is_followed.then(|| self.snapshot_at(&commit.to_string())).transpose()
     }
 
     /// Requests a fetch, unless one was made just now or is being tried again anyway: clients that ask

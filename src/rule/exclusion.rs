@@ -52,7 +52,7 @@ pub struct Prover<'r> {
 #[derive(Clone, Copy, Debug)]
 struct KnownWalk {
     finds_nothing: bool,
-    /// How many steps it took, at least as many as it might take if it was cut.
+    /// How many steps it took; all that were allowed if it was cut.
     taken: u64,
     allowed: u64,
 }

@@ -295,6 +295,13 @@ fn a_commit_beside_the_branch_is_for_callers_who_read() {
             assert!(answer.status == status || !is_known && status == 200, "{what}");
         }
     }
+    // The commit that answers needs no repository, also where it is named.
+    let live = repository.git().head().unwrap().target().unwrap().to_string();
+    std::fs::rename(repository.path(), repository.path().with_extension("gone")).unwrap();
+    let header = format!("X-Authentication: hello\r\nX-Clade-Commit: {live}\r\n");
+    let answer = daemon.request_with("GET", "/v1/classified/nodes/n", &header, "");
+    std::fs::rename(repository.path().with_extension("gone"), repository.path()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
 #[test]
