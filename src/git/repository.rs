@@ -12,6 +12,7 @@ use git2::ObjectType;
 pub use self::error::{OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
+use super::object_guard::guard;
 use super::remote::Remote;
 use crate::model::{BlobId, CommitId};
 
@@ -46,7 +47,7 @@ impl Opener {
     ///
     /// Returns an error if it is not there any more.
     pub fn open(&self) -> Result<Repository, ReadError> {
-        let inner = git2::Repository::open(&self.path);
+        let inner = git2::Repository::open(&self.path).and_then(guard);
         let fail = |error: git2::Error| ReadError::new("the repository", error.message());
         Ok(Repository { inner: inner.map_err(fail)?, branches: self.branches })
     }
@@ -64,7 +65,7 @@ impl Repository {
     pub fn discover(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
-        let inner = git2::Repository::discover(path).map_err(fail)?;
+        let inner = git2::Repository::discover(path).and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Own })
     }
 
@@ -76,7 +77,7 @@ impl Repository {
     pub fn open_mirror(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
-        let inner = git2::Repository::open_bare(path).map_err(fail)?;
+        let inner = git2::Repository::open_bare(path).and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Mirrored })
     }
 

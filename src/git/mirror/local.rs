@@ -10,6 +10,7 @@ use git2::{ObjectType, Odb, Oid};
 
 use super::advertised::Advertised;
 use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::object_guard::guard;
 use crate::git::options::ObjectLimits;
 use crate::git::remote::{Remote, Scheme};
 use crate::git::transport::{Attempt, STRUCTURE};
@@ -48,7 +49,8 @@ impl Source {
             let detail = format!("`{}` is not a directory", path.display());
             return Err(FetchError::at(remote, FetchFailure::RepositoryNotFound, detail));
         }
-        let repository = git2::Repository::open(&path).map_err(|error| attempt.explain(&error))?;
+        let repository = git2::Repository::open(&path).and_then(guard);
+        let repository = repository.map_err(|error| attempt.explain(&error))?;
         Ok(Some(Self { repository }))
     }
 

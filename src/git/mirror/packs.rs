@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::Mirror;
 use super::indexes::{self, Damage, Depth};
+use crate::git::object_guard::guard;
 
 /// How many packs lie there at most before some are joined.
 const MOST: usize = 24;
@@ -163,7 +164,7 @@ fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
             })
             .map_err(fail)?;
     }
-    let opened = git2::Repository::open_bare(repository).map_err(fail)?;
+    let opened = git2::Repository::open_bare(repository).and_then(guard).map_err(fail)?;
     let mut builder = opened.packbuilder().map_err(fail)?;
     // One core stays for those who ask.
     builder.set_threads(1);

@@ -1,0 +1,285 @@
+//! Keeps libgit2 from damaged loose objects.
+//!
+//! A backend of its own stands between packs and loose objects in the object database of every repository that is
+//! opened. It has the loose ones read by [`LooseObject`], and libgit2 compares their hash.
+#![expect(unsafe_code, reason = "a backend of libgit2 is a table of C functions")]
+
+use std::ffi::{CString, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+use git2::{Binding as _, ObjectType, Oid};
+use libgit2_sys as raw;
+use parking_lot::Mutex;
+use sha1::{Digest as _, Sha1};
+
+use super::loose_object::{LooseFault, LooseObject};
+
+/// That of packs, which come first since they were added first; loose objects have 1.
+const PRIORITY: c_int = 2;
+
+/// How many bytes of an object are read where its size is asked for: more than of any document.
+const PEEKED: u64 = 8 << 20;
+
+/// How deep alternates are followed, as libgit2 does.
+const DEEPEST: usize = 5;
+
+/// The backend; `base` comes first, since libgit2 knows no more of it.
+#[repr(C)]
+struct Guard {
+    base: raw::git_odb_backend,
+    /// Where loose objects are: the repository's own and those of its alternates.
+    directories: Vec<PathBuf>,
+    /// The object whose size was asked for last: it is mostly read next.
+    peeked: Mutex<Option<([u8; 20], LooseObject)>>,
+}
+
+/// Puts the backend into the object database of a repository.
+///
+/// # Errors
+///
+/// Returns an error if the object database cannot be opened.
+pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, git2::Error> {
+    let mut directories = Vec::new();
+    add_directories(&repository.commondir().join("objects"), &mut directories, 0);
+    {
+        let database = repository.odb()?;
+        let guard = Box::into_raw(Box::new(Guard {
+            base: functions(),
+            directories,
+            peeked: Mutex::default(),
+        }));
+        // SAFETY: the database lives until the end of the block, and the backend until libgit2 calls `free`, once, with
+        // the database.
+        let added = unsafe { raw::git_odb_add_backend(database.raw(), guard.cast(), PRIORITY) };
+        if added < 0 {
+            let error = git2::Error::last_error(added);
+            // SAFETY: it came from a box, and libgit2 has not taken it.
+            drop(unsafe { Box::from_raw(guard) });
+            return Err(error);
+        }
+    }
+    Ok(repository)
+}
+
+/// Returns the backend as libgit2 knows it: it reads, and leaves all else to others.
+fn functions() -> raw::git_odb_backend {
+    raw::git_odb_backend {
+        version: raw::GIT_ODB_BACKEND_VERSION,
+        odb: null_mut(),
+        read: Some(read),
+        read_prefix: Some(read_prefix),
+        read_header: Some(read_header),
+        write: None,
+        writestream: None,
+        readstream: None,
+        exists: None,
+        exists_prefix: None,
+        refresh: None,
+        foreach: None,
+        writepack: None,
+        writemidx: None,
+        freshen: None,
+        free: Some(free),
+    }
+}
+
+/// Collects a directory of objects and its alternates.
+#[expect(clippy::disallowed_methods, reason = "a repository names its alternates in a file")]
+fn add_directories(directory: &Path, directories: &mut Vec<PathBuf>, depth: usize) {
+    if depth > DEEPEST || directories.iter().any(|it| it == directory) {
+        return;
+    }
+    directories.push(directory.to_owned());
+    let Ok(alternates) = std::fs::read(directory.join("info/alternates")) else { return };
+    for line in alternates.split(|it| *it == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if !line.is_empty() && !line.starts_with(b"#") {
+            let name = std::os::unix::ffi::OsStrExt::from_bytes(line);
+            let name: &std::ffi::OsStr = name;
+            add_directories(&directory.join(name), directories, depth + 1);
+        }
+    }
+}
+
+impl Guard {
+    /// Reads a loose object; none if there is none.
+    fn load(&self, id: Oid, most: u64) -> Result<Option<LooseObject>, String> {
+        let name = id.to_string();
+        let (first, rest) = name.split_at_checked(2).unwrap_or_default();
+        let mut damaged = None;
+        for directory in &self.directories {
+            match load_file(&directory.join(first).join(rest), most) {
+                Ok(Some(object)) => return Ok(Some(object)),
+                Ok(None) => {}
+                Err(message) => damaged = Some(message),
+            }
+        }
+        damaged.map_or(Ok(None), Err)
+    }
+
+    /// Reads the type and size of a loose object, and checks one that is not large as a whole.
+    fn peek(&self, id: Oid) -> Result<Option<(ObjectType, u64)>, String> {
+        let Some(object) = self.load(id, PEEKED)? else { return Ok(None) };
+        let LooseObject { kind, size, .. } = object;
+        if let Some(content) = &object.content {
+            let header = format!("{} {size}\0", kind.str());
+            let hash = Sha1::new().chain_update(header).chain_update(content).finalize();
+            if *hash != *id.as_bytes() {
+                return Err(format!("the object {id} is damaged: its file has another one"));
+            }
+            *self.peeked.lock() = Some((super::repository::bytes(id), object));
+        }
+        Ok(Some((kind, size)))
+    }
+
+    /// Returns the object that was peeked at last, if it is this one.
+    fn take_peeked(&self, id: Oid) -> Option<LooseObject> {
+        let mut peeked = self.peeked.lock();
+        let is_it = peeked.as_ref().is_some_and(|(of, _)| *of == super::repository::bytes(id));
+        peeked.take().filter(|_| is_it).map(|(_, object)| object)
+    }
+
+    /// Checks the loose objects whose names begin with some digits. All of them: libgit2 reads each, also where it has
+    /// found one.
+    #[expect(clippy::disallowed_methods, reason = "loose objects are files")]
+    fn check_named(&self, digits: &str) -> Result<(), String> {
+        let Some((first, rest)) = digits.split_at_checked(2) else { return Ok(()) };
+        for directory in &self.directories {
+            let Ok(entries) = std::fs::read_dir(directory.join(first)) else { continue };
+            for entry in entries.flatten() {
+                let name = entry.file_name();
+                if name.len() == 38 && name.to_string_lossy().starts_with(rest) {
+                    load_file(&entry.path(), u64::MAX)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the object in a file; none if there is no file.
+fn load_file(path: &Path, most: u64) -> Result<Option<LooseObject>, String> {
+    match LooseObject::read(path, most) {
+        Ok(object) => Ok(Some(object)),
+        Err(LooseFault::Io(error)) if is_absent(&error) => Ok(None),
+        Err(LooseFault::Io(error)) => Err(format!("`{}` cannot be read: {error}", path.display())),
+        Err(LooseFault::Damaged(how)) => {
+            Err(format!("the object file `{}` is damaged: {how}", path.display()))
+        }
+    }
+}
+
+/// Returns whether there is no file.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+/// Tells libgit2 what is wrong.
+fn fail(message: String) -> c_int {
+    let message = CString::new(message).unwrap_or_default();
+    // SAFETY: libgit2 copies the text.
+    unsafe { raw::git_error_set_str(raw::GIT_ERROR_ODB as c_int, message.as_ptr()) };
+    raw::GIT_ERROR
+}
+
+/// Returns the backend that libgit2 calls.
+///
+/// # Safety
+///
+/// It must be one that [`guard`] added.
+unsafe fn guard_of<'g>(backend: *mut raw::git_odb_backend) -> &'g Guard {
+    // SAFETY: the caller says that it is; it begins with its base.
+    unsafe { &*backend.cast::<Guard>() }
+}
+
+/// Returns the id that libgit2 asks for.
+///
+/// # Safety
+///
+/// The pointer must be valid.
+unsafe fn id_at(id: *const raw::git_oid) -> Oid {
+    // SAFETY: the caller says that it is; the id is copied.
+    unsafe { Oid::from_raw(id) }
+}
+
+extern "C" fn read(
+    data: *mut *mut c_void,
+    length: *mut usize,
+    kind: *mut raw::git_object_t,
+    backend: *mut raw::git_odb_backend,
+    id: *const raw::git_oid,
+) -> c_int {
+    // SAFETY: libgit2 calls this with the backend that has it, and with a valid id.
+    let (guard, id) = unsafe { (guard_of(backend), id_at(id)) };
+    let object =
+        match guard.take_peeked(id).map_or_else(|| guard.load(id, u64::MAX), |it| Ok(Some(it))) {
+            Ok(Some(object)) => object,
+            Ok(None) => return raw::GIT_ENOTFOUND,
+            Err(message) => return fail(message),
+        };
+    let content = object.content.unwrap_or_default();
+    // SAFETY: the buffer is one byte longer than what is copied to it, as libgit2 makes its own; libgit2 frees it.
+    // The other pointers are those to which libgit2 wants the answer.
+    unsafe {
+        let buffer = raw::git_odb_backend_data_alloc(backend, content.len() + 1).cast::<u8>();
+        if buffer.is_null() {
+            return raw::GIT_ERROR;
+        }
+        buffer.copy_from_nonoverlapping(content.as_ptr(), content.len());
+        buffer.add(content.len()).write(0);
+        data.write(buffer.cast());
+        length.write(content.len());
+        kind.write(object.kind.raw());
+    }
+    0
+}
+
+extern "C" fn read_header(
+    length: *mut usize,
+    kind: *mut raw::git_object_t,
+    backend: *mut raw::git_odb_backend,
+    id: *const raw::git_oid,
+) -> c_int {
+    // SAFETY: libgit2 calls this with the backend that has it, and with a valid id.
+    let (guard, id) = unsafe { (guard_of(backend), id_at(id)) };
+    match guard.peek(id) {
+        Ok(Some((found, size))) => {
+            // SAFETY: these are the pointers to which libgit2 wants the answer.
+            unsafe {
+                length.write(usize::try_from(size).unwrap_or(usize::MAX));
+                kind.write(found.raw());
+            }
+            0
+        }
+        Ok(None) => raw::GIT_ENOTFOUND,
+        Err(message) => fail(message),
+    }
+}
+
+/// Only checks: libgit2 then finds the object that an abbreviated id means.
+extern "C" fn read_prefix(
+    _: *mut raw::git_oid,
+    _: *mut *mut c_void,
+    _: *mut usize,
+    _: *mut raw::git_object_t,
+    backend: *mut raw::git_odb_backend,
+    id: *const raw::git_oid,
+    length: usize,
+) -> c_int {
+    // SAFETY: libgit2 calls this with the backend that has it, and with a valid id.
+    let (guard, id) = unsafe { (guard_of(backend), id_at(id)) };
+    let name = id.to_string();
+    match guard.check_named(name.get(..length).unwrap_or(&name)) {
+        Ok(()) => raw::GIT_PASSTHROUGH,
+        Err(message) => fail(message),
+    }
+}
+
+extern "C" fn free(backend: *mut raw::git_odb_backend) {
+    // SAFETY: it came from a box, and libgit2 calls this once.
+    drop(unsafe { Box::from_raw(backend.cast::<Guard>()) });
+}
+
+#[cfg(test)]
+mod tests;
