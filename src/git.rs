@@ -38,7 +38,9 @@ pub use options::{
 };
 pub use push::PushError;
 pub use remote::{Remote, Scheme};
-pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
+pub use repository::{
+    CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, RevisionError,
+};
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
     check_openpgp_keys,

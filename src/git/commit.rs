@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use git2::build::TreeUpdateBuilder;
-use git2::{FileMode, ObjectType};
+use git2::{FileMode, ObjectType, Oid};
 
 use super::repository::{ReadError, Repository, id_of};
 use crate::model::CommitId;
@@ -43,7 +43,7 @@ impl Repository {
     ///
     /// Returns an error if it cannot be written.
     pub fn write_commit(&self, new: &NewCommit<'_>) -> Result<CommitId, ReadError> {
-        let fail = |error: git2::Error| ReadError::new("a new commit", error.message());
+        let fail = |error: git2::Error| ReadError::of_writing("a new commit", &error);
         let inner = self.inner();
         let parent = self.find_commit(new.parent)?;
         let tree = parent.tree().map_err(fail)?;
@@ -78,22 +78,50 @@ impl Repository {
     }
 
     /// Returns whether what stands at a path of a commit is a directory; none if nothing does.
-    pub fn is_directory(&self, commit: CommitId, path: &str) -> Option<bool> {
-        let tree = self.find_commit(commit).ok()?.tree().ok()?;
-        let entry = tree.get_path(Path::new(path)).ok()?;
-        Some(entry.kind() == Some(ObjectType::Tree))
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an object on the way cannot be read: something may be there all the same.
+    pub fn is_directory(&self, commit: CommitId, path: &str) -> Result<Option<bool>, ReadError> {
+        let found = self.object_at(commit, path)?;
+        Ok(found.map(|(kind, _)| kind == ObjectType::Tree))
     }
 
     /// Returns the text of a file of a commit; none if there is no such file, it is not UTF-8, or larger
     /// than 1 MiB, which no document may be.
-    pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
-        let tree = self.find_commit(commit).ok()?.tree().ok()?;
-        let entry = tree.get_path(Path::new(path)).ok()?;
-        let (size, _) = self.inner().odb().ok()?.read_header(entry.id()).ok()?;
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an object on the way cannot be read: the file may be there all the same.
+    pub fn text(&self, commit: CommitId, path: &str) -> Result<Option<String>, ReadError> {
+        let fail = |error: git2::Error| {
+            ReadError::of(format!("the file `{path}` of the commit {commit}"), &error)
+        };
+        let Some((ObjectType::Blob, id)) = self.object_at(commit, path)? else { return Ok(None) };
+        let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
         if size > LARGEST_TEXT {
-            return None;
+            return Ok(None);
         }
-        let blob = self.inner().find_blob(entry.id()).ok()?;
-        String::from_utf8(blob.content().to_vec()).ok()
+        let blob = self.inner().find_blob(id).map_err(fail)?;
+        Ok(String::from_utf8(blob.content().to_vec()).ok())
+    }
+
+    /// Returns what stands at a path of a commit; none if nothing does.
+    fn object_at(
+        &self,
+        commit: CommitId,
+        path: &str,
+    ) -> Result<Option<(ObjectType, Oid)>, ReadError> {
+        let fail = |error: git2::Error| {
+            ReadError::of(format!("the path `{path}` of the commit {commit}"), &error)
+        };
+        let mut tree = self.find_commit(commit)?.tree().map_err(fail)?;
+        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+        for parent in parents.split('/').filter(|it| !it.is_empty()) {
+            let below = tree.get_name(parent).filter(|it| it.kind() == Some(ObjectType::Tree));
+            let Some(below) = below.map(|it| it.id()) else { return Ok(None) };
+            tree = self.inner().find_tree(below).map_err(fail)?;
+        }
+        Ok(tree.get_name(name).and_then(|it| Some((it.kind()?, it.id()))))
     }
 }

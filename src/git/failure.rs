@@ -94,7 +94,8 @@ impl FetchError {
     }
 }
 
-fn failure_of(error: &git2::Error) -> FetchFailure {
+/// Tells an error of libgit2 apart.
+pub(super) fn failure_of(error: &git2::Error) -> FetchFailure {
     let message = error.message();
     match (error.class(), error.code()) {
         _ if message.contains("No space left on device") => FetchFailure::DiskFull,

@@ -227,7 +227,7 @@ impl Mirror {
         is_known: &dyn Fn(CommitId) -> bool,
     ) -> Result<Vec<(CommitId, bool)>, ReadError> {
         let what = || "the refs of the mirror".to_owned();
-        let fail = |error: git2::Error| ReadError::new(what(), error.message());
+        let fail = |error: git2::Error| ReadError::of(what(), &error);
         let repository =
             self.repository().map_err(|error| ReadError::new(what(), error.to_string()))?;
         let inner = repository.inner();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use git2::ObjectType;
 
-pub use self::error::{OpenError, ReadError, RevisionError};
+pub use self::error::{ObjectFault, OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
 use super::object_guard::guard;
@@ -48,7 +48,7 @@ impl Opener {
     /// Returns an error if it is not there any more.
     pub fn open(&self) -> Result<Repository, ReadError> {
         let inner = git2::Repository::open(&self.path).and_then(guard);
-        let fail = |error: git2::Error| ReadError::new("the repository", error.message());
+        let fail = |error: git2::Error| ReadError::of("the repository", &error);
         Ok(Repository { inner: inner.map_err(fail)?, branches: self.branches })
     }
 }
@@ -118,8 +118,24 @@ impl Repository {
         Ok(index.iter().filter(is_submodule).map(|it| it.path).collect())
     }
 
+    /// Finds out whether new objects can be written.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the system says.
+    pub fn check_writable(&self) -> std::io::Result<()> {
+        /// More than the objects of most writes take.
+        const ROOM: usize = 64 << 10;
+        // git removes such files when it collects garbage, should we be killed.
+        let mut file = tempfile::Builder::new()
+            .prefix("tmp_obj_")
+            .tempfile_in(self.inner.commondir().join("objects"))?;
+        std::io::Write::write_all(&mut file, &[0; ROOM])?;
+        file.as_file().sync_all()
+    }
+
     pub(super) fn find_commit(&self, id: CommitId) -> Result<git2::Commit<'_>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the commit {id}"), error.message());
+        let fail = |error: git2::Error| ReadError::of(format!("the commit {id}"), &error);
         self.inner.find_commit(oid(id)).map_err(fail)
     }
 
@@ -129,7 +145,7 @@ impl Repository {
     ///
     /// Returns an error if the blob cannot be found.
     pub fn blob_size(&self, id: BlobId) -> Result<u64, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), error.message());
+        let fail = |error: git2::Error| ReadError::of(format!("the blob {id}"), &error);
         let database = self.inner.odb().map_err(fail)?;
         let (size, _) = database.read_header(blob_oid(id)).map_err(fail)?;
         Ok(size as u64)
@@ -141,7 +157,7 @@ impl Repository {
     ///
     /// Returns an error if the blob cannot be read.
     pub fn blob(&self, id: BlobId) -> Result<Arc<[u8]>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), error.message());
+        let fail = |error: git2::Error| ReadError::of(format!("the blob {id}"), &error);
         let database = self.inner.odb().map_err(fail)?;
         let object = database.read(blob_oid(id)).map_err(fail)?;
         if object.kind() != ObjectType::Blob {

@@ -126,7 +126,7 @@ impl Repository {
         what: &str,
         budget: &Budget,
     ) -> Result<Tree<'_>, FilesError> {
-        let fail = |error: git2::Error| ReadError::new(what, error.message());
+        let fail = |error: git2::Error| ReadError::of(what, &error);
         let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
         let (item, counted) = (BudgetItem::PathBytes, size as u64);
         let limit = budget.limit(item);

@@ -181,8 +181,13 @@ impl Builder {
         tracing::error!(commit = %id, error = %problem, "the commit cannot be read");
         if self.source.refetch() {
             let repository = self.source.repository().ok();
-            if repository.and_then(|it| self.store.build(&it, commit).ok()).is_some() {
-                self.state.lock().retry_build();
+            let is_readable =
+                repository.and_then(|it| self.store.build(&it, commit).ok()).is_some();
+            let mut state = self.state.lock();
+            state.fetched_again();
+            if is_readable {
+                state.retry_build();
+                drop(state);
                 return self.state.notify();
             }
         }

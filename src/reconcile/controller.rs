@@ -275,7 +275,8 @@ impl Controller {
     /// Returns the text of a file in a commit, by its path from the root of the groups; none if the
     /// commit lacks it. Blocking.
     pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
-        self.stages.source.text(&self.stages.source.repository().ok()?, commit, path)
+        let repository = self.stages.source.repository().ok()?;
+        self.stages.source.text(&repository, commit, path).ok().flatten()
     }
 
     /// Returns the newest commits up to one that changed a file, by its path from the root of the groups, each with

@@ -292,7 +292,7 @@ impl<'w> Walk<'w> {
         history: Arc<History>,
     ) -> Self {
         let mut walk = Self { history, at: Some(at), ..Self::begin(edits, repository, true) };
-        walk.layout = edits.source.layout(repository, at);
+        walk.layout = edits.source.layout(repository, at).unwrap_or_default();
         walk
     }
 
@@ -301,7 +301,7 @@ impl<'w> Walk<'w> {
         // A commit that is too large never answers, and is left out.
         let meter = Arc::new(Meter::new(self.edits.store.budget()));
         let directory = self.edits.source.path();
-        let layout = self.edits.source.layout(self.repository, commit);
+        let layout = self.edits.source.layout(self.repository, commit)?;
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
         let digested = |it: &FileReading| it.groups().iter().map(Digested::of).collect();

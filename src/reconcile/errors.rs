@@ -46,8 +46,13 @@ pub enum LookupError {
 
 /// Something could not be written to disk, so it did not happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be written, so nothing was changed: {0}")]
-pub struct StorageError(pub(super) String);
+#[error("{what} cannot be written, so nothing was changed: {reason}")]
+pub struct StorageError {
+    /// The journal, or the repository.
+    pub(super) what: &'static str,
+    /// What the system says.
+    pub(super) reason: String,
+}
 
 impl From<Arc<Rejected>> for LookupError {
     fn from(rejected: Arc<Rejected>) -> Self {

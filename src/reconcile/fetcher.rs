@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
-use super::state::{FetchBegan, FetchedHead, Following, Outdated};
+use super::state::{FetchBegan, FetchedHead, Following, Outdated, SourceKind};
 use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
@@ -93,6 +93,7 @@ impl Fetcher {
         let _remote = self.remote_lock.lock();
         let began_at = Instant::now();
         let began = self.state.lock().fetch_began(Now::read());
+        self.fetch_damaged_again();
         let fetched = self.source.fetch();
         self.state.lock().fetch_ended();
         let outcome = match &fetched {
@@ -122,6 +123,21 @@ impl Fetcher {
                 self.state.notify();
                 Err(error)
             }
+        }
+    }
+
+    /// Fetches everything again where objects on disk are damaged.
+    fn fetch_damaged_again(&self) {
+        if !self.state.lock().is_damaged() {
+            return;
+        }
+        if self.source.kind() == SourceKind::Local {
+            return self.state.lock().forget_damage();
+        }
+        if self.source.refetch() {
+            tracing::warn!("objects on disk were damaged: everything was fetched again");
+            self.state.lock().fetched_again();
+            self.state.notify();
         }
     }
 

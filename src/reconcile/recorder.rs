@@ -50,7 +50,10 @@ impl Recorder {
     /// Returns an error if it cannot be written.
     pub(super) fn record(&self, event: Event) -> Result<(), StorageError> {
         let written = self.journal().append(event, Now::read());
-        let failed = written.as_ref().err().map(|error| StorageError(error.to_string()));
+        let failed = written
+            .as_ref()
+            .err()
+            .map(|error| StorageError { what: "the journal", reason: error.to_string() });
         self.note_storage(written);
         failed.map_or(Ok(()), Err)
     }
@@ -114,5 +117,17 @@ impl Recorder {
             if failing { journal.retry() } else { journal.save_all() }
         };
         self.note_storage(written);
+        self.check_objects();
+    }
+
+    /// Finds out whether objects can be written again that the disk did not take.
+    fn check_objects(&self) {
+        if !self.state.lock().is_unwritable() {
+            return;
+        }
+        if self.source.repository().is_ok_and(|it| it.check_writable().is_ok()) {
+            self.state.lock().note_unwritten(None);
+            tracing::info!("the repository can be written again");
+        }
     }
 }

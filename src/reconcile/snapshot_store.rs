@@ -13,7 +13,7 @@ use super::reading_cache::ReadingCache;
 use super::shared_state::SharedState;
 use super::snapshot_cache::SnapshotCache;
 use super::verifier::VerifiedCommit;
-use crate::git::{Repository, Signer};
+use crate::git::{ObjectFault, ReadError, Repository, Signer};
 use crate::model::{Budget, CommitId};
 use crate::snapshot::Snapshot;
 
@@ -240,7 +240,11 @@ impl SnapshotStore {
         let base = self.cache.lock().base(near.into_iter().chain(self.live.commit()));
         let (directory, cache) = (&*self.path, &self.readings);
         let build = Build { repository, commit, directory, cache, budget, is_wanted };
-        let built = build.run(base.as_ref())?;
+        let built = build.run(base.as_ref()).inspect_err(|error| {
+            if let BuildError::Unreadable { source, .. } = error {
+                self.note_unreadable(source);
+            }
+        })?;
         let outcome = built.outcome.clone();
         // What is too large for a smaller budget may be valid once the branch has it.
         if budget == self.budget || !outcome.is_too_large() {
@@ -248,6 +252,14 @@ impl SnapshotStore {
             self.cache.lock().insert(commit, built, live, self.cache_bytes);
         }
         Ok(outcome)
+    }
+
+    /// Has the next fetch fetch everything again if objects are damaged.
+    pub(super) fn note_unreadable(&self, error: &ReadError) {
+        if error.fault() == ObjectFault::Damaged {
+            tracing::error!(%error, "objects of the repository are damaged");
+            self.state.lock().note_damage(error.to_string());
+        }
     }
 
     /// Returns the outcome of a commit if it is kept.

@@ -7,8 +7,8 @@ use super::status::Reason;
 use super::tree_files::SETTINGS_FILES;
 use crate::changeset::PathKind;
 use crate::git::{
-    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, Repository,
-    RevisionError,
+    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, ReadError,
+    Repository, RevisionError,
 };
 use crate::model::{Budget, CommitId};
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -160,6 +160,9 @@ impl Source {
                 let repository = Repository::discover(path)
                     .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
                 let head = repository.branch_head(branch).map_err(|_| {
+                    if let Some(damage) = repository.damage_at(branch) {
+                        return fail(FetchFailure::CorruptObjects, damage.to_string());
+                    }
                     let message = match branch {
                         Some(branch) => format!("the repository has no branch `{branch}`"),
                         None => "the repository has no commit yet".to_owned(),
@@ -331,34 +334,51 @@ impl Source {
 
     /// Returns the text of a file in a commit, by its path from the root of the groups; none if the
     /// commit lacks it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an object on the way cannot be read.
     pub(super) fn text(
         &self,
         repository: &Repository,
         commit: CommitId,
         path: &str,
-    ) -> Option<String> {
+    ) -> Result<Option<String>, ReadError> {
         repository.text(commit, &self.path_of(path))
     }
 
     /// Returns what stands at a path in a commit, from the root of the groups; none if nothing does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an object on the way cannot be read.
     pub(super) fn kind_of(
         &self,
         repository: &Repository,
         commit: CommitId,
         path: &str,
-    ) -> Option<PathKind> {
+    ) -> Result<Option<PathKind>, ReadError> {
         let is_directory = repository.is_directory(commit, &self.path_of(path))?;
-        Some(if is_directory { PathKind::Directory } else { PathKind::File })
+        Ok(is_directory.map(|it| if it { PathKind::Directory } else { PathKind::File }))
     }
 
     /// Returns the layout and policy of a commit.
-    pub(super) fn layout(&self, repository: &Repository, commit: CommitId) -> Layout {
-        let settings = SETTINGS_FILES.into_iter().find_map(|path| {
-            let text = self.text(repository, commit, path)?;
-            let content = SourceContent::Bytes(text.into_bytes().into());
-            Some(SourceFile { path: path.into(), content })
-        });
-        read_layout(settings.as_slice()).0
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file of them cannot be read.
+    pub(super) fn layout(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Layout, ReadError> {
+        for path in SETTINGS_FILES {
+            if let Some(text) = self.text(repository, commit, path)? {
+                let content = SourceContent::Bytes(text.into_bytes().into());
+                return Ok(read_layout(&[SourceFile { path: path.into(), content }]).0);
+            }
+        }
+        Ok(read_layout(&[]).0)
     }
 
     /// Returns the live commit that the mirror names, which outlives the journal.

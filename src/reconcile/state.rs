@@ -8,6 +8,7 @@ mod activation;
 mod build;
 mod conditions;
 mod fetch;
+mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
+use self::objects::ObjectTrouble;
 use super::attribution::Pin;
 use super::clock::Now;
 use super::policy::{OnStale, Policy};
@@ -54,6 +56,7 @@ pub(super) struct ReconcileState {
     /// A commit that a webhook announced and that the remote never showed.
     invisible: Option<CommitId>,
     pub(super) storage: Option<(Reason, String)>,
+    objects: ObjectTrouble,
     /// Why refs beside the watched one are not fetched.
     pub(super) skipped_refs: Option<(Reason, String)>,
     /// Whether refs beside the watched one are to be fetched now.
@@ -199,6 +202,7 @@ impl ReconcileState {
             expected: Vec::new(),
             invisible: None,
             storage: None,
+            objects: ObjectTrouble::default(),
             skipped_refs: None,
             other_refs_requested: false,
             fetching: None,

@@ -7,7 +7,7 @@ mod operators;
 mod signatures;
 mod ssh;
 mod statuses;
-mod storage;
+pub(crate) mod storage;
 mod webhooks;
 
 use crate::follow::{conditions, has, live, text, wait_for};

@@ -3,6 +3,7 @@
 mod classes;
 mod clients;
 mod crashes;
+mod damage;
 mod edits;
 mod environments;
 mod faults;

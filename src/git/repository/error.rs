@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git::failure::{FetchFailure, failure_of};
+
 /// A repository cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -35,16 +37,53 @@ pub struct RevisionError {
     pub revision: String,
 }
 
-/// An object of the repository cannot be read.
+/// An object of the repository cannot be read, or a new one not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} cannot be read: {reason}")]
+#[error("{what} cannot be {done}: {reason}")]
 pub struct ReadError {
     what: String,
+    done: &'static str,
     reason: String,
+    fault: ObjectFault,
+}
+
+/// What keeps an object from being read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectFault {
+    /// It, or one that leads to it, is damaged or missing.
+    Damaged,
+    /// No space is left on the disk.
+    DiskFull,
+    /// The system refuses, such as a disk that is read-only.
+    System,
+    /// Something else.
+    Other,
 }
 
 impl ReadError {
     pub(in crate::git) fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { what: what.into(), reason: reason.into() }
+        let (what, reason) = (what.into(), reason.into());
+        Self { what, done: "read", reason, fault: ObjectFault::Other }
+    }
+
+    /// What libgit2 says of something that it reads.
+    pub(in crate::git) fn of(what: impl Into<String>, error: &git2::Error) -> Self {
+        let fault = match (failure_of(error), error.class()) {
+            (FetchFailure::CorruptObjects, _) => ObjectFault::Damaged,
+            (FetchFailure::DiskFull, _) => ObjectFault::DiskFull,
+            (_, git2::ErrorClass::Os | git2::ErrorClass::Filesystem) => ObjectFault::System,
+            _ => ObjectFault::Other,
+        };
+        Self { fault, ..Self::new(what, error.message()) }
+    }
+
+    /// What libgit2 says of something that it writes.
+    pub(in crate::git) fn of_writing(what: impl Into<String>, error: &git2::Error) -> Self {
+        Self { done: "written", ..Self::of(what, error) }
+    }
+
+    /// Returns what keeps the object from being read or written.
+    pub fn fault(&self) -> ObjectFault {
+        self.fault
     }
 }

@@ -139,7 +139,7 @@ impl Repository {
     /// Returns an error if a commit on the way cannot be read.
     pub fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, ReadError> {
         let what = || format!("the history of the commit {descendant}");
-        let fail = |error: git2::Error| ReadError::new(what(), error.message());
+        let fail = |error: git2::Error| ReadError::of(what(), &error);
         if ancestor == descendant {
             return Ok(true);
         }
@@ -170,7 +170,7 @@ impl Repository {
         having: CommitId,
     ) -> Result<Vec<CommitId>, ReadError> {
         let fail = |error: git2::Error| {
-            ReadError::new(format!("the history of the commit {having}"), error.message())
+            ReadError::of(format!("the history of the commit {having}"), &error)
         };
         let mut walk = self.inner.revwalk().map_err(fail)?;
         walk.push(oid(having)).map_err(fail)?;
@@ -190,7 +190,7 @@ impl Repository {
         one: CommitId,
         other: CommitId,
     ) -> Result<Option<CommitId>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new("the history", error.message());
+        let fail = |error: git2::Error| ReadError::of("the history", &error);
         match self.inner.merge_base(oid(one), oid(other)) {
             Ok(common) => Ok(Some(id_of(common))),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),

@@ -2,7 +2,7 @@
 
 use git2::ObjectType;
 
-use super::error::RevisionError;
+use super::error::{ReadError, RevisionError};
 use super::{Branches, Repository, id_of};
 use crate::git::refs::WATCHED;
 use crate::model::CommitId;
@@ -82,6 +82,20 @@ impl Repository {
                 found.map_err(|_| RevisionError { revision: branch.to_owned() })
             }
         }
+    }
+
+    /// Returns why the commit of a branch, or of HEAD, cannot be read although there is one.
+    pub fn damage_at(&self, branch: Option<&str>) -> Option<ReadError> {
+        let names = match branch {
+            None => vec!["HEAD".to_owned()],
+            Some(full) if full.starts_with("refs/") => vec![full.to_owned()],
+            Some(name) => ["heads", "tags"].iter().map(|it| format!("refs/{it}/{name}")).collect(),
+        };
+        names.into_iter().find_map(|name| {
+            let target = self.inner.refname_to_id(&name).ok()?;
+            let error = self.inner.find_object(target, None).err()?;
+            Some(ReadError::of(format!("the object {target} of `{name}`"), &error))
+        })
     }
 
     /// Returns the full name of the ref that HEAD names; a detached HEAD names none.

@@ -244,7 +244,8 @@ impl<'b> Blame<'b> {
             // One file at a time is in memory.
             let content =
                 self.context.repository.text(head, &path_below(self.context.directory, file));
-            let found = lines_of(&values, content.unwrap_or_default().as_bytes());
+            let content = content.ok().flatten().unwrap_or_default();
+            let found = lines_of(&values, content.as_bytes());
             for ((key, place), line) in values.into_iter().zip(found) {
                 lines.insert(key, (Arc::clone(&place.file), line));
             }

@@ -178,6 +178,7 @@ impl ReconcileState {
         }
         self.behind = None;
         self.unrecovered = None;
+        self.objects.settle();
     }
 
     fn pinned_instead_of(&self, commit: CommitId) -> Option<CommitId> {

@@ -117,6 +117,10 @@ impl ReconcileState {
     }
 
     fn of_remote(&self) -> Vec<Found> {
+        let damaged = self
+            .objects
+            .damage()
+            .map(|it| holds(Kind::FetchFailed, Reason::CorruptObjects, it.clone()));
         let failed = self.failure.as_ref().map(|(failure, message)| {
             let kind = match failure {
                 FetchFailure::RefNotFound => Kind::RefMissing,
@@ -142,7 +146,8 @@ impl ReconcileState {
             }
             (None, None) => None,
         };
-        failed.into_iter().chain(skipped).chain(behind).collect()
+        // Of two of a kind the last one is shown.
+        damaged.into_iter().chain(failed).chain(skipped).chain(behind).collect()
     }
 
     fn of_history(&self, freshness: Freshness) -> Vec<Found> {
@@ -165,7 +170,8 @@ impl ReconcileState {
 
     fn of_storage(&self) -> Vec<Found> {
         let of = |kind, fault: &(Reason, String)| holds(kind, fault.0, fault.1.clone());
-        let storage = self.storage.as_ref().map(|it| of(Kind::StorageFailed, it));
+        let storage = self.storage.as_ref().or(self.objects.unwritten());
+        let storage = storage.map(|it| of(Kind::StorageFailed, it));
         let failing = self.check_ins.failing.as_ref().map(|it| of(Kind::CheckInsFailed, it));
         let lost = self.check_ins.put_aside.as_ref();
         let lost = lost.map(|it| holds(Kind::CheckInsLost, Reason::Damaged, it.clone()));

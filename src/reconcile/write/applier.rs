@@ -6,14 +6,15 @@ use super::message;
 use super::planner::WritePlanner;
 use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::{Changeset, WriteOutcome};
-use crate::git::{NewCommit, ReadError, Repository};
+use crate::git::{NewCommit, ObjectFault, ReadError, Repository};
 use crate::model::CommitId;
 use crate::reconcile::errors::LookupError;
 use crate::reconcile::fetcher::Fetcher;
-use crate::reconcile::outcome::Outcome;
+use crate::reconcile::outcome::{BuildError, Outcome};
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use crate::reconcile::source::{Source, WriteBranch};
+use crate::reconcile::status::Reason;
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::verifier::{Trust, Verifier};
 use crate::snapshot::Snapshot;
@@ -41,6 +42,25 @@ pub(super) struct Applier {
 impl Applier {
     /// Returns the newest commit of the branch, which must be valid.
     pub(super) fn tip(&self) -> Result<Tip, WriteError> {
+        self.with_damage_mended(|| self.tip_once())
+    }
+
+    /// Tries once more where objects are damaged, after they were fetched again.
+    fn with_damage_mended<T>(
+        &self,
+        once: impl Fn() -> Result<T, WriteError>,
+    ) -> Result<T, WriteError> {
+        match once() {
+            Err(error) if error.is_of_damage() => {
+                // The fetch after the error fetches everything again.
+                self.fetcher.fetch(Trigger::Write).map_err(|_| error)?;
+                once()
+            }
+            done => done,
+        }
+    }
+
+    fn tip_once(&self) -> Result<Tip, WriteError> {
         // After a restart an older commit is live at once, before the branch is fetched.
         let was_fetched = self.state.lock().last_contact.is_some();
         if !was_fetched {
@@ -54,8 +74,7 @@ impl Applier {
             let message = "what is followed is not a branch, so it cannot be written to";
             return Err(WriteError::Blocked(message.to_owned()));
         };
-        let outcome =
-            self.store.build(&repository, &verified).map_err(|it| WriteError::internal(&it))?;
+        let outcome = self.store.build(&repository, &verified).map_err(|it| self.unbuilt(&it))?;
         let valid = outcome.into_result().map_err(LookupError::from)?;
         let snapshot = Arc::clone(valid.snapshot());
         Ok(Tip { repository, branch, commit, snapshot })
@@ -95,8 +114,21 @@ impl Applier {
         Ok(state.head())
     }
 
+    fn unbuilt(&self, error: &BuildError) -> WriteError {
+        WriteError::of_build(error, self.source.kind())
+    }
+
     /// Applies a write to a commit: makes the next one, and builds it.
     pub(super) fn apply(
+        &self,
+        repository: &Repository,
+        base: &Arc<Snapshot>,
+        request: &WriteRequest,
+    ) -> Result<(Arc<Snapshot>, Changeset), WriteError> {
+        self.with_damage_mended(|| self.apply_once(repository, base, request))
+    }
+
+    fn apply_once(
         &self,
         repository: &Repository,
         base: &Arc<Snapshot>,
@@ -109,9 +141,9 @@ impl Applier {
         }
         let commit = self
             .commit(repository, base.commit, request, &changeset)
-            .map_err(|it| WriteError::internal(&it))?;
+            .map_err(|it| self.uncommitted(&it))?;
         let outcome = self.store.build_written(repository, commit);
-        match outcome.map_err(|it| WriteError::internal(&it))? {
+        match outcome.map_err(|it| self.unbuilt(&it))? {
             Outcome::Valid(snapshot) => Ok((snapshot, changeset)),
             Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
         }
@@ -124,8 +156,20 @@ impl Applier {
         base: &Snapshot,
         request: &WriteRequest,
         outcome: &WriteOutcome,
-    ) -> bool {
+    ) -> Result<bool, WriteError> {
         self.planner.is_in_effect(&tip.repository, base, request, outcome)
+    }
+
+    /// Returns the error of a write whose commit cannot be written, and notes it for the status.
+    fn uncommitted(&self, error: &ReadError) -> WriteError {
+        let reason = match error.fault() {
+            ObjectFault::DiskFull => Reason::DiskFull,
+            ObjectFault::System => Reason::WriteFailed,
+            ObjectFault::Damaged | ObjectFault::Other => return self.planner.unreadable(error),
+        };
+        tracing::error!(%error, "a write is not committed");
+        self.state.lock().note_unwritten(Some((reason, error.to_string())));
+        WriteError::of_object(error, self.source.kind())
     }
 
     fn commit(
@@ -158,8 +202,7 @@ impl Applier {
     ) -> Result<VerifiedSnapshot, WriteError> {
         let verified =
             self.verifier.verify(repository, commit, Trust::Begin).map_err(LookupError::from)?;
-        let outcome =
-            self.store.build(repository, &verified).map_err(|it| WriteError::internal(&it))?;
+        let outcome = self.store.build(repository, &verified).map_err(|it| self.unbuilt(&it))?;
         Ok(outcome.into_result().map_err(LookupError::from)?)
     }
 }

@@ -1,5 +1,6 @@
 //! What a write changes, and whether it would be accepted.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::request::{WriteError, WriteRequest};
@@ -7,7 +8,7 @@ use crate::changeset::{
     Changeset, Operation, PermittedWrite, Scope, WriteContext, WriteOutcome, compute, is_in_effect,
 };
 use crate::diagnostic::Diagnostic;
-use crate::git::Repository;
+use crate::git::{ReadError, Repository};
 use crate::history::History;
 use crate::model::{Budget, BudgetItem, Meter};
 use crate::reconcile::build::counts_without;
@@ -78,7 +79,7 @@ impl WritePlanner {
         base: &Snapshot,
         request: &WriteRequest,
         outcome: &WriteOutcome,
-    ) -> bool {
+    ) -> Result<bool, WriteError> {
         let WriteRequest { operation, scopes, .. } = request;
         let _slot = self.store.queue().take(Priority::Decides);
         self.in_context(repository, base, None, |context| {
@@ -113,9 +114,8 @@ impl WritePlanner {
         write: PermittedWrite<'_>,
         history: Option<&History>,
     ) -> Result<Changeset, WriteError> {
-        let changeset =
-            self.in_context(repository, base, history, |context| compute(context, write));
-        changeset.map_err(WriteError::Rejected)
+        self.in_context(repository, base, history, |context| compute(context, write))?
+            .map_err(WriteError::Rejected)
     }
 
     /// Calls a function with the state that writes to a snapshot's commit are computed against.
@@ -125,19 +125,34 @@ impl WritePlanner {
         base: &Snapshot,
         history: Option<&History>,
         of: impl FnOnce(&WriteContext<'_>) -> T,
-    ) -> T {
-        let read = |path: &str| self.source.text(repository, base.commit, path);
-        let kind = |path: &str| self.source.kind_of(repository, base.commit, path);
-        let layout = self.source.layout(repository, base.commit);
+    ) -> Result<T, WriteError> {
+        // What cannot be read must not be taken for a file that is not there: it would be written over.
+        let failure = OnceCell::new();
+        let note = |error: ReadError| drop(failure.set(error));
+        let read = |path: &str| {
+            self.source.text(repository, base.commit, path).map_err(note).ok().flatten()
+        };
+        let kind = |path: &str| {
+            self.source.kind_of(repository, base.commit, path).map_err(note).ok().flatten()
+        };
+        let layout =
+            self.source.layout(repository, base.commit).map_err(|it| self.unreadable(&it))?;
         let serial = |group| history?.edit(group)?.serial;
-        of(&WriteContext {
+        let done = of(&WriteContext {
             estate: &base.estate,
             origins: &base.origins,
             layout: &layout,
             read: &read,
             kind: &kind,
             serial: &serial,
-        })
+        });
+        failure.get().map_or(Ok(done), |error| Err(self.unreadable(error)))
+    }
+
+    /// Returns the error of a write that needs an object that cannot be read, and has it fetched again.
+    pub(super) fn unreadable(&self, error: &ReadError) -> WriteError {
+        self.store.note_unreadable(error);
+        WriteError::of_object(error, self.source.kind())
     }
 
     /// Returns the findings of a commit with other files, if one is an error.
@@ -148,7 +163,8 @@ impl WritePlanner {
         files: &Changes,
     ) -> Result<Option<Vec<Arc<Diagnostic>>>, WriteError> {
         let budget = self.store.budget();
-        let layout = self.source.layout(repository, base.commit);
+        let layout =
+            self.source.layout(repository, base.commit).map_err(|it| self.unreadable(&it))?;
         let changed = read_changed(&layout, files);
         let removed: Vec<&str> =
             files.iter().filter(|(_, it)| it.is_none()).map(|(path, _)| path.as_str()).collect();

@@ -6,10 +6,12 @@ use super::receipt::DeliveryReceipt;
 use crate::changeset::{Operation, Rejection, Scope, WriteOutcome};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
-use crate::git::{FetchError, Person, PushError};
+use crate::git::{FetchError, FetchFailure, ObjectFault, Person, PushError, ReadError};
 use crate::history::Edit;
 use crate::model::CommitId;
 use crate::reconcile::errors::{LookupError, StorageError};
+use crate::reconcile::outcome::BuildError;
+use crate::reconcile::state::SourceKind;
 use crate::snapshot::Snapshot;
 
 /// How writes are made.
@@ -132,6 +134,34 @@ impl WriteError {
     pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
         Self::Internal(error.to_string())
     }
+
+    /// Returns the error of an object that cannot be read or written.
+    pub(super) fn of_object(error: &ReadError, source: SourceKind) -> Self {
+        match (error.fault(), source) {
+            // The next fetch brings it again.
+            (ObjectFault::Damaged, SourceKind::Remote) => Self::Unreachable(FetchError {
+                failure: FetchFailure::CorruptObjects,
+                message: error.to_string(),
+            }),
+            (ObjectFault::DiskFull | ObjectFault::System, _) => {
+                Self::Storage(StorageError { what: "the repository", reason: error.to_string() })
+            }
+            (ObjectFault::Damaged | ObjectFault::Other, _) => Self::internal(error),
+        }
+    }
+
+    /// Returns the error of a commit that cannot be built.
+    pub(super) fn of_build(error: &BuildError, source: SourceKind) -> Self {
+        match error {
+            BuildError::Unreadable { source: object, .. } => Self::of_object(object, source),
+            BuildError::Busy | BuildError::Cancelled(_) => Self::internal(error),
+        }
+    }
+
+    /// Returns whether the write may be applied once what is damaged is fetched again.
+    pub(super) fn is_of_damage(&self) -> bool {
+        matches!(self, Self::Unreachable(error) if error.failure == FetchFailure::CorruptObjects)
+    }
 }
 
 impl From<PushError> for WriteError {
@@ -139,6 +169,9 @@ impl From<PushError> for WriteError {
         match error {
             PushError::Moved => Self::Conflict(1),
             PushError::Rejected(words) => Self::RemoteRejected(words),
+            PushError::Failed(FetchError { failure: FetchFailure::DiskFull, message }) => {
+                Self::Storage(StorageError { what: "the repository", reason: message })
+            }
             PushError::Failed(error) => Self::Unreachable(error),
             PushError::Unknown(error) => Self::Unknown(error),
         }

@@ -236,20 +236,20 @@ impl Writer {
         for queued in writes {
             let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
             let is_taken = |commit| applied.iter().any(|it| it.answered_with == Some(commit));
-            let repeated = self
-                .idempotency
-                .repeated(&tip.repository, &queued.request, tip.commit, is_taken)
-                .filter(|it| self.applier.is_in_effect(tip, &base, &queued.request, &it.answer));
-            let known = repeated.as_ref().map(|it| it.commit);
-            let done = match repeated {
+            let repeated = self.repeated(tip, &base, &queued.request, is_taken);
+            let done = repeated.and_then(|repeated| match repeated {
                 Some(write) => {
                     let (files, subject) = (BTreeMap::new(), String::new());
-                    Ok((Arc::clone(&base), Changeset { files, subject, answer: write.answer }))
+                    let changeset = Changeset { files, subject, answer: write.answer };
+                    Ok((Arc::clone(&base), changeset, Some(write.commit)))
                 }
-                None => self.applier.apply(&tip.repository, &base, &queued.request),
-            };
+                None => {
+                    let applied = self.applier.apply(&tip.repository, &base, &queued.request);
+                    applied.map(|(snapshot, changeset)| (snapshot, changeset, None))
+                }
+            });
             match done {
-                Ok((snapshot, changeset)) => {
+                Ok((snapshot, changeset, known)) => {
                     let edit = self.edit(&tip.repository, &base, &snapshot, &changeset.answer);
                     let made = Some(snapshot.commit).filter(|it| *it != base.commit);
                     let answered_with = known.or(made);
@@ -259,6 +259,20 @@ impl Writer {
             }
         }
         applied
+    }
+
+    /// Returns the write that a request repeats, if that is unanswered and in effect.
+    fn repeated(
+        &self,
+        tip: &Tip,
+        base: &Snapshot,
+        request: &WriteRequest,
+        is_taken: impl Fn(CommitId) -> bool,
+    ) -> Result<Option<PushedWrite>, WriteError> {
+        let write = self.idempotency.repeated(&tip.repository, request, tip.commit, is_taken);
+        let Some(write) = write else { return Ok(None) };
+        let is_in_effect = self.applier.is_in_effect(tip, base, request, &write.answer)?;
+        Ok(is_in_effect.then_some(write))
     }
 
     /// Returns when and how often a group was edited, the write included.

@@ -9,7 +9,7 @@ use crate::program::{Daemon, GitRepository, serve, started_by};
 /// Runs a program that has a small disk of its own at a directory.
 const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size=8m none "$0" && exec "$@""#;
 
-fn may_mount(directory: &Path) -> bool {
+pub(crate) fn may_mount(directory: &Path) -> bool {
     let done = Command::new("unshare")
         .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
         .arg(directory)
@@ -17,6 +17,13 @@ fn may_mount(directory: &Path) -> bool {
         .stderr(Stdio::null())
         .status();
     done.is_ok_and(|it| it.success())
+}
+
+/// Returns what starts a program on a small disk.
+pub(crate) fn on_a_small_disk(directory: &Path) -> Command {
+    let mut small = Command::new("unshare");
+    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(directory);
+    small
 }
 
 #[test]
@@ -30,8 +37,7 @@ fn a_full_disk_is_a_condition_and_the_last_commit_answers_until_space_is_free() 
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let data = disk.path().join("data");
     let remote = format!("file://{}", repository.text_path());
-    let mut small = Command::new("unshare");
-    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(disk.path());
+    let small = on_a_small_disk(disk.path());
     let data = data.to_str().unwrap();
     let program = serve(&["--branch", "main", "--repo", &remote, "--data-dir", data]);
     let daemon = Daemon::launch(started_by(small, &program));

@@ -1,0 +1,123 @@
+//! What is wrong with the objects of the repository on disk.
+
+use super::{Candidate, Progress, ReconcileState};
+use crate::reconcile::status::Reason;
+
+/// What is wrong with the objects of the repository on disk.
+#[derive(Debug, Default)]
+pub(in crate::reconcile) struct ObjectTrouble {
+    /// Why some cannot be read; they are to be fetched again.
+    damage: Option<String>,
+    /// What was wrong before everything was fetched again last.
+    fetched_again_for: Option<String>,
+    /// Why new ones cannot be written.
+    unwritten: Option<(Reason, String)>,
+}
+
+impl ObjectTrouble {
+    pub(super) fn damage(&self) -> Option<&String> {
+        self.damage.as_ref()
+    }
+
+    /// A commit is live: what is found damaged from now on is new damage.
+    pub(super) fn settle(&mut self) {
+        self.fetched_again_for = None;
+    }
+
+    pub(super) fn unwritten(&self) -> Option<&(Reason, String)> {
+        self.unwritten.as_ref()
+    }
+}
+
+impl ReconcileState {
+    /// Objects are damaged: the next fetch fetches everything again, unless that was done for the same damage.
+    pub(in crate::reconcile) fn note_damage(&mut self, message: String) {
+        if self.objects.fetched_again_for.as_ref() != Some(&message) {
+            self.objects.damage = Some(message);
+        }
+    }
+
+    /// Returns whether objects are to be fetched again.
+    pub(in crate::reconcile) fn is_damaged(&self) -> bool {
+        self.objects.damage.is_some()
+    }
+
+    /// Everything was fetched again: a candidate that could not be read is built again.
+    pub(in crate::reconcile) fn fetched_again(&mut self) {
+        self.objects.fetched_again_for = self.objects.damage.take();
+        let is_unread = |it: &&mut Candidate| {
+            matches!(it.progress, Progress::Failed(_, Reason::CorruptObjects))
+        };
+        if let Some(candidate) = self.candidate.as_mut().filter(is_unread) {
+            candidate.progress = Progress::Pending;
+        }
+    }
+
+    /// The repository is not one that can be fetched again; its owner may have mended it.
+    pub(in crate::reconcile) fn forget_damage(&mut self) {
+        self.objects.damage = None;
+    }
+
+    /// New objects cannot be written, or can be again.
+    pub(in crate::reconcile) fn note_unwritten(&mut self, why: Option<(Reason, String)>) {
+        self.objects.unwritten = why;
+    }
+
+    /// Returns whether new objects could not be written last.
+    pub(in crate::reconcile) fn is_unwritable(&self) -> bool {
+        self.objects.unwritten.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CommitId;
+    use crate::reconcile::clock::Now;
+    use crate::reconcile::journal::Stage;
+    use crate::reconcile::policy::Policy;
+    use crate::reconcile::state::SourceKind;
+    use crate::reconcile::status::{ConditionKind, FailedCommit};
+    use crate::reconcile::trigger::Trigger;
+
+    fn conditions(state: &mut ReconcileState) -> Vec<(ConditionKind, Reason)> {
+        let all = state.conditions(Now::read());
+        let shown = all.into_iter().filter(|it| it.kind != ConditionKind::Ready);
+        shown.map(|it| (it.kind, it.reason)).collect()
+    }
+
+    #[test]
+    fn damage_is_a_condition_until_everything_is_fetched_again_once() {
+        let now = Now::read();
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
+        let commit = CommitId::from_bytes([1; 20]);
+        state.candidate = Some(Candidate::new(commit, Trigger::Poll, now.monotonic));
+        let failed = FailedCommit::as_a_whole(commit, Stage::Load, &"it is cut short");
+        state.build_failed(failed, Reason::CorruptObjects);
+        state.note_damage("a is cut short".to_owned());
+        let rejected = (ConditionKind::CandidateRejected, Reason::CorruptObjects);
+        let damaged = (ConditionKind::FetchFailed, Reason::CorruptObjects);
+        let found = conditions(&mut state);
+        assert!(found.contains(&rejected) && found.contains(&damaged), "{found:?}");
+        state.fetched_again();
+        assert!(state.has_pending(), "it is built again");
+        assert!(!conditions(&mut state).contains(&damaged));
+        state.note_damage("a is cut short".to_owned());
+        assert!(!state.is_damaged(), "that did not help, and would not");
+        state.note_damage("b is cut short".to_owned());
+        assert!(state.is_damaged());
+        state.fetched_again();
+        state.activated(commit, None, None);
+        state.note_damage("b is cut short".to_owned());
+        assert!(state.is_damaged(), "it was mended, and is damaged again");
+    }
+
+    #[test]
+    fn a_repository_that_takes_no_objects_is_a_condition() {
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, Now::read());
+        state.note_unwritten(Some((Reason::DiskFull, "no room".to_owned())));
+        assert_eq!(conditions(&mut state), [(ConditionKind::StorageFailed, Reason::DiskFull)]);
+        state.note_unwritten(None);
+        assert_eq!(conditions(&mut state), []);
+    }
+}

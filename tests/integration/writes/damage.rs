@@ -1,0 +1,167 @@
+//! Objects on disk that are damaged, and disks that take none.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Hub, ROOT, create, post};
+use crate::controller::storage::{may_mount, on_a_small_disk};
+use crate::program::{Daemon, clade, run, serve, started_by};
+
+const A: &str = "name: A\nid: aaaaaaaa-0000-4000-8000-00000000000a\n";
+
+/// Cuts the file of an object short.
+fn cut(objects: &Path, id: git2::Oid) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let id = id.to_string();
+    let file = objects.join(&id[..2]).join(&id[2..]);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
+}
+
+/// The commit of a hub, its tree, that of `groups`, and the file of a group.
+fn objects_of(hub: &Hub, file: &str) -> Vec<git2::Oid> {
+    let tree = hub.head().unwrap().tree().unwrap();
+    let of = |path: &str| tree.get_path(Path::new(path)).unwrap().id();
+    vec![hub.head_id().parse().unwrap(), tree.id(), of("groups"), of(file)]
+}
+
+fn objects(hub: &Hub) -> PathBuf {
+    hub.directory.path().join("data/mirror.git/objects")
+}
+
+#[test]
+fn damaged_objects_of_the_mirror_are_fetched_again_after_a_restart() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    // Each object in turn: those of a write have a file each.
+    for number in 0..4 {
+        let daemon = hub.serve(&[]);
+        daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+        let name = format!("N{number}");
+        create(&daemon, &json!({"name": name, "parent": ROOT, "classes": {}}));
+        assert_eq!(daemon.terminate(), 0);
+        cut(&objects(&hub), objects_of(&hub, &format!("groups/n{number}.yaml"))[number]);
+        let daemon = hub.serve(&[]);
+        daemon.wait_until("the commit answers", |it| {
+            let groups = it.get("/v1/groups");
+            groups.status == 200 && groups.body.contains(&name)
+        });
+    }
+}
+
+#[test]
+fn a_write_that_meets_damaged_objects_is_done_when_they_are_fetched_again() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = hub.serve(&["--interval", "1h"]);
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    let id = create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    for number in 0..4 {
+        let said = format!("said {number}");
+        // Those of the write before have a file each. What stands in one is not written over, though it cannot be read.
+        cut(&objects(&hub), objects_of(&hub, "groups/b.yaml")[number]);
+        let edited = post(&daemon, &format!("/v1/groups/{id}"), &json!({"description": said}));
+        assert_eq!(edited.status, 200, "{number}: {}", edited.body);
+        let text = hub.show("groups/b.yaml").unwrap();
+        assert!(text.contains("name: B") && text.contains(&said), "{number}: {text}");
+    }
+}
+
+#[test]
+fn damage_that_cannot_be_fetched_again_is_an_error_and_a_condition() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let objects_in_place = hub.path().join("objects");
+    let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    let id = create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    cut(&objects_in_place, objects_of(&hub, "groups/b.yaml")[3]);
+    let edited = post(&daemon, &format!("/v1/groups/{id}"), &json!({"description": "d"}));
+    assert_eq!(edited.status, 500, "{}", edited.body);
+    assert!(edited.body.contains("is damaged: it is cut short"), "{}", edited.body);
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    // A damaged head is not a branch that is missing.
+    cut(&objects_in_place, hub.head_id().parse().unwrap());
+    daemon.request("POST", "/controller/reconcile", "");
+    daemon.wait_until("the damage is said", |it| {
+        let conditions = it.get("/controller/status").json()["conditions"].to_string();
+        conditions.contains("FetchFailed") && conditions.contains("CorruptObjects")
+    });
+    let validated = run(&["validate", &hub.text_path(), "--rev", "HEAD"]);
+    assert_ne!(validated.status, 0);
+}
+
+/// Fills a small disk until nothing fits.
+const FILL: &str = r#"cat /dev/zero > "$0/full" 2>/dev/null; true"#;
+
+#[test]
+fn a_full_disk_of_the_mirror_is_a_condition_and_writes_go_on_when_there_is_room() {
+    let disk = tempfile::tempdir().unwrap();
+    if !may_mount(disk.path()) {
+        println!("skipped: this machine does not allow to mount a small disk");
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let data = disk.path().join("data");
+    let (path, data) = (hub.text_path(), data.to_str().unwrap());
+    let program = serve(&["--repo", &path, "--data-dir", data, "--writes", "commit"]);
+    let daemon = Daemon::launch(started_by(on_a_small_disk(disk.path()), &program));
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    let enter = |script: &str| {
+        let done = std::process::Command::new("nsenter")
+            .args(["-U", "-m", "--preserve-credentials", "-t", &daemon.id().to_string()])
+            .args(["sh", "-c", script])
+            .arg(disk.path())
+            .status();
+        assert!(done.unwrap().success());
+    };
+    enter(FILL);
+    let b = json!({"name": "B", "parent": ROOT, "classes": {}});
+    let refused = post(&daemon, "/v1/groups", &b);
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert_eq!(refused.json()["kind"], "storage-failed", "{}", refused.body);
+    let has_failed = |it: &Daemon| {
+        let conditions = it.get("/controller/status").json()["conditions"].to_string();
+        conditions.contains("StorageFailed") && conditions.contains("DiskFull")
+    };
+    daemon.wait_until("the status says so", has_failed);
+    enter(r#"rm "$0/full""#);
+    daemon.wait_until("there is room", |it| !has_failed(it));
+    assert_eq!(post(&daemon, "/v1/groups", &b).status, 303);
+}
+
+#[test]
+fn a_remote_that_cannot_write_now_is_asked_again() {
+    if !super::has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = hub.serve(&[]);
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    let lock = hub.path().join("refs/heads/main.lock");
+    std::fs::write(&lock, "").unwrap();
+    let b = json!({"name": "B", "parent": ROOT, "classes": {}});
+    let refused = post(&daemon, "/v1/groups", &b);
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.header("Retry-After").is_some());
+    assert!(refused.body.contains("main.lock"), "{}", refused.body);
+    std::fs::remove_file(lock).unwrap();
+    assert_eq!(post(&daemon, "/v1/groups", &b).status, 303);
+}
+
+#[test]
+fn a_command_ends_where_objects_are_damaged() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let path = hub.text_path();
+    assert_eq!(run(&["validate", &path, "--rev", "HEAD"]).status, 0);
+    for object in objects_of(&hub, "groups/a.yaml") {
+        cut(&hub.path().join("objects"), object);
+        let mut command = clade(&["validate", &path, "--rev", "HEAD"]);
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let ended = (0..600).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            child.try_wait().unwrap()
+        });
+        child.kill().ok();
+        assert!(!ended.expect("it hangs").success());
+    }
+}
