@@ -25,6 +25,7 @@ mod transport;
 mod tree;
 mod tree_difference;
 mod tree_entry;
+mod working_tree;
 
 pub use commit::{NewCommit, Person};
 pub use failure::{FetchError, FetchFailure};

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
-use super::failure::{FetchError, FetchFailure};
+use super::failure::{FetchError, FetchFailure, failure_of};
 use super::mirror::Mirror;
 use super::options::MirrorOptions;
 use super::refs::WATCHED;
 use super::remote::Remote;
 use super::repository::{Repository, id_of, oid};
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
+use super::working_tree::{Move, WorkingTree, recover_all};
 use crate::model::CommitId;
 
 /// A push did not do what it should.
@@ -160,11 +161,36 @@ fn push_once(
     }
     let words = on_one_line(&words.borrow());
     match (pushed, refused.into_inner()) {
-        (_, Some(status)) if words.is_empty() => Try::Rejected(status),
-        (_, Some(status)) => Try::Rejected(format!("{words} ({status})")),
+        (_, Some(status)) => refusal(remote, &words, &status),
         (Ok(()), None) => Try::Done,
         (Err(error), None) => failed_push(&attempt, &error),
     }
+}
+
+/// Returns how a try ended that the remote refused: by a rule of its own, or since it cannot write now.
+fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
+    /// What git reports of a ref that it could not write, whoever pushes what.
+    const FAULTS: [&str; 5] = [
+        "failed to update ref",
+        "failed to lock",
+        "failed to write",
+        "unable to create temporary object directory",
+        "transaction failed to start",
+    ];
+    /// What git says where the disk of the remote takes no objects.
+    const DISK: [&str; 4] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "Read-only file system",
+        "Input/output error",
+    ];
+    let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
+    let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
+    if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&DISK, words)) {
+        let message = format!("`{remote}` cannot take a push now: {said}");
+        return Try::Broken(FetchError::new(FetchFailure::Other, message));
+    }
+    Try::Rejected(said)
 }
 
 /// What a remote said during a push.
@@ -275,24 +301,32 @@ impl Repository {
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let inner = self.inner();
-        let failed = |error: git2::Error| {
-            PushError::Failed(FetchError::new(FetchFailure::Other, error.message()))
-        };
         if inner.is_bare() && (has_hooks(inner.path()) || has_other_hooks(inner.path())) {
             return self.advance_through_hooks(branch, commit, expected, options);
         }
-        let checked_out = !inner.is_bare() && self.head_ref().as_deref() == Some(branch);
-        if checked_out {
-            for file in files {
-                let status = inner.status_file(Path::new(file));
-                let clean = status.is_ok_and(|it| it.is_empty())
-                    || !inner.workdir().is_some_and(|it| it.join(file).exists());
-                if !clean {
-                    let message = format!("the file {file} of the working tree has changes");
-                    return Err(PushError::Rejected(message));
-                }
+        // A branch that is new is checked out nowhere.
+        let Some(expected) = expected else { return self.move_branch(branch, commit, None) };
+        match WorkingTree::of(inner, branch)? {
+            None => self.move_branch(branch, commit, Some(expected)),
+            Some(tree) => {
+                let way = Move { branch: branch.to_owned(), from: expected, to: commit };
+                tree.follow(files, &way, || self.move_branch(branch, commit, Some(expected)))
             }
         }
+    }
+
+    /// Puts the files of working trees right that a killed process wrote and whose branch it did not move.
+    pub fn recover_working_trees(&self) {
+        recover_all(self.inner());
+    }
+
+    fn move_branch(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+    ) -> Result<(), PushError> {
+        let inner = self.inner();
         let moved = match expected {
             Some(expected) => {
                 inner.reference_matching(branch, oid(commit), true, oid(expected), "clade: write")
@@ -300,26 +334,14 @@ impl Repository {
             None => inner.reference(branch, oid(commit), false, "clade: write"),
         };
         match moved {
-            Ok(_) => {}
+            Ok(_) => Ok(()),
             Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {
-                return Err(PushError::Moved);
+                Err(PushError::Moved)
             }
-            Err(error) => return Err(failed(error)),
-        }
-        if checked_out {
-            let mut checkout = git2::build::CheckoutBuilder::new();
-            checkout.force().disable_pathspec_match(true);
-            for file in files {
-                checkout.path(file);
-            }
-            if let Err(error) = inner.checkout_head(Some(&mut checkout)) {
-                tracing::warn!(
-                    error = error.message(),
-                    "the working tree could not be updated after a push"
-                );
+            Err(error) => {
+                Err(PushError::Failed(FetchError::new(failure_of(&error), error.message())))
             }
         }
-        Ok(())
     }
 
     fn advance_through_hooks(

@@ -14,6 +14,7 @@ mod recorded;
 mod remotes;
 mod repeated;
 mod workflow;
+mod working_trees;
 
 use std::path::Path;
 

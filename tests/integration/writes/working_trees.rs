@@ -1,0 +1,200 @@
+//! Writes to a repository in place whose branch is checked out in a working tree.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{ROOT, create, has_git, post};
+use crate::program::{Daemon, GitRepository};
+
+const A: &str = "name: A\nid: aaaaaaaa-0000-4000-8000-00000000000a\n";
+const PATH: &str = "/v1/groups/aaaaaaaa-0000-4000-8000-00000000000a";
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-C"]).arg(directory);
+    let done = command.args(arguments).output().unwrap();
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// A repository with a working tree, and a daemon that writes to it.
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", A)]);
+    git(&repository.path(), &["reset", "-q", "--hard"]);
+    repository
+}
+
+fn serve(repository: &GitRepository, more: &[&str]) -> Daemon {
+    let path = repository.text_path();
+    Daemon::start(&[&["--repo", &path, "--writes", "commit"], more].concat())
+}
+
+fn describe(daemon: &Daemon, text: &str) -> crate::program::Response {
+    post(daemon, PATH, &json!({"description": text}))
+}
+
+fn status(directory: &Path) -> String {
+    git(directory, &["status", "--porcelain"])
+}
+
+#[test]
+fn the_working_tree_follows() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    std::fs::write(path.join("groups/own.txt"), "mine\n").unwrap();
+    let daemon = serve(&repository, &[]);
+    assert_eq!(describe(&daemon, "d").status, 200);
+    let id = create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    assert_eq!(status(&path), "?? groups/own.txt\n");
+    assert!(path.join("groups/b.yaml").exists());
+    assert_eq!(daemon.request("DELETE", &format!("/v1/groups/{id}"), "").status, 204);
+    assert_eq!(status(&path), "?? groups/own.txt\n");
+    assert!(!path.join("groups/b.yaml").exists());
+}
+
+#[test]
+fn a_write_waits_for_a_running_git_and_is_refused_where_that_goes_on() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let (path, daemon) = (repository.path(), serve(&repository, &[]));
+    let lock = path.join(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    let before = git(&path, &["rev-parse", "HEAD"]);
+    let refused = describe(&daemon, "d");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.body.contains("index.lock"), "{}", refused.body);
+    assert!(refused.header("Retry-After").is_some());
+    assert_eq!(git(&path, &["rev-parse", "HEAD"]), before);
+    assert!(lock.exists(), "it belongs to the other process");
+    let removed = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::remove_file(lock).unwrap();
+    });
+    assert_eq!(describe(&daemon, "d").status, 200);
+    removed.join().unwrap();
+    assert_eq!(status(&path), "");
+}
+
+#[test]
+fn a_linked_working_tree_follows_its_branch() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let linked = tempfile::tempdir().unwrap();
+    let linked = linked.path().join("linked");
+    let branch = git(&path, &["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
+    git(&path, &["checkout", "-q", "-b", "trunk"]);
+    git(&path, &["worktree", "add", "-q", linked.to_str().unwrap(), &branch]);
+    let daemon = serve(&repository, &["--branch", &branch]);
+    assert_eq!(describe(&daemon, "d").status, 200);
+    assert_eq!((status(&path), status(&linked)), (String::new(), String::new()));
+    let read = |root: &Path| std::fs::read_to_string(root.join("groups/a.yaml")).unwrap();
+    assert!(read(&linked).contains("description: d") && !read(&path).contains("description"));
+    std::fs::write(linked.join("groups/a.yaml"), "mine\n").unwrap();
+    let refused = describe(&daemon, "e");
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!(read(&linked), "mine\n");
+}
+
+#[test]
+fn what_is_not_committed_is_not_lost() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let (path, daemon) = (repository.path(), serve(&repository, &[]));
+    let file = path.join("groups/a.yaml");
+    let b = json!({"name": "B", "parent": ROOT, "classes": {}});
+    let refuses = |why: &str, expected: &str| {
+        let refused = describe(&daemon, "d");
+        assert_eq!(refused.status, 403, "{why}: {}", refused.body);
+        assert!(refused.body.contains("not committed"), "{why}: {}", refused.body);
+        assert_eq!(status(&path), expected, "{why}");
+    };
+    std::fs::write(&file, "mine\n").unwrap();
+    refuses("an edit", " M groups/a.yaml\n");
+    git(&path, &["add", "."]);
+    refuses("a staged edit", "M  groups/a.yaml\n");
+    git(&path, &["reset", "-q", "--hard"]);
+    std::fs::remove_file(&file).unwrap();
+    refuses("a deletion", " D groups/a.yaml\n");
+    git(&path, &["rm", "-q", "groups/a.yaml"]);
+    refuses("a staged deletion", "D  groups/a.yaml\n");
+    git(&path, &["reset", "-q", "--hard"]);
+    assert_eq!(describe(&daemon, "once").status, 200);
+    std::fs::write(path.join("groups/b.yaml"), "mine\n").unwrap();
+    let refused = post(&daemon, "/v1/groups", &b);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!(std::fs::read_to_string(path.join("groups/b.yaml")).unwrap(), "mine\n");
+    std::fs::remove_file(path.join("groups/b.yaml")).unwrap();
+    assert_eq!(post(&daemon, "/v1/groups", &b).status, 303);
+    assert_eq!(status(&path), "");
+}
+
+#[test]
+fn what_a_killed_daemon_left_is_put_right() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let branch = git(&path, &["symbolic-ref", "HEAD"]).trim().to_owned();
+    let first = git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
+    let files = [("groups/a.yaml", "name: A2\n"), ("groups/b.yaml", "name: B\n")];
+    for (name, text) in files {
+        std::fs::write(path.join(name), text).unwrap();
+    }
+    git(&path, &["add", "."]);
+    git(&path, &["commit", "-q", "-m", "second"]);
+    let second = git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
+    let lock = path.join(".git/index.lock");
+    for head in [&first, &second] {
+        // Files and index are of one commit, and the branch may be at the other.
+        git(&path, &["reset", "-q", "--hard", &second]);
+        git(&path, &["update-ref", &branch, head]);
+        std::fs::write(&lock, format!("clade {branch} {first} {second}\n")).unwrap();
+        let daemon = serve(&repository, &[]);
+        daemon.wait_until("it is put right", |_| !lock.exists());
+        assert_eq!(status(&path), "");
+        assert_eq!(&git(&path, &["rev-parse", "HEAD"]).trim(), head);
+        drop(daemon);
+    }
+}
+
+/// Whenever a daemon is killed, the next commit of the owner undoes no write.
+#[test]
+fn a_killed_daemon_leaves_no_write_reversed() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    for number in 0..8_u64 {
+        let daemon = serve(&repository, &[]);
+        assert_eq!(describe(&daemon, &format!("before {number}")).status, 200);
+        let (address, text) = (daemon.address().to_owned(), format!("killed {number}"));
+        let asked = std::thread::spawn(move || {
+            let daemon = Daemon::at(&address);
+            let body = json!({"description": text}).to_string();
+            daemon.try_request("POST", PATH, &body)
+        });
+        std::thread::sleep(std::time::Duration::from_millis(3 * number));
+        daemon.kill();
+        asked.join().ok();
+        let lock = path.join(".git/index.lock");
+        let restarted = serve(&repository, &[]);
+        restarted.wait_until("it is put right", |_| !lock.exists());
+        assert_eq!(status(&path), "", "{number}");
+        drop(restarted);
+    }
+}
