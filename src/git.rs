@@ -14,9 +14,12 @@ mod file_changes;
 mod libgit2;
 mod loose_object;
 mod mirror;
+mod move_lock;
 mod object_guard;
+mod object_id;
 mod options;
 mod push;
+mod push_error;
 mod refs;
 mod remote;
 mod repository;
@@ -37,7 +40,7 @@ pub use mirror::{Fetched, Mirror, MirrorError, SkippedRef};
 pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };
-pub use push::PushError;
+pub use push_error::PushError;
 pub use remote::{Remote, Scheme};
 pub use repository::{
     CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, RevisionError,

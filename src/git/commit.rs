@@ -6,7 +6,8 @@ use std::path::Path;
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, ObjectType, Oid};
 
-use super::repository::{ReadError, Repository, id_of};
+use super::object_id::id_of;
+use super::repository::{ReadError, Repository};
 use crate::model::CommitId;
 
 /// The author of a commit.

@@ -167,7 +167,8 @@ mod tests {
     fn whole_objects_are_read() {
         for size in [0, 1, 40, CHUNK - 8, CHUNK, 3 * CHUNK + 1] {
             // Bytes that do not deflate well, so that there are several chunks.
-            let content: Vec<u8> = (0..size).map(|it| (it * it % 251) as u8).collect();
+            let content: Vec<u8> =
+                (0..size).map(|it| u8::try_from(it * it % 251).unwrap()).collect();
             let file = deflated(&[format!("blob {size}\0").as_bytes(), &content].concat());
             let found = LooseObject::inflate(&mut &*file, u64::MAX).unwrap();
             assert_eq!((found.kind, found.content), (ObjectType::Blob, Some(content)), "{size}");

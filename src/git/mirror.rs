@@ -28,10 +28,11 @@ use self::parts::{Joined, Others, Wanted};
 use self::reused::Reused;
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
+use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::refs::{LIVE, WATCHED};
 use super::remote::Remote;
-use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, oid};
+use super::repository::{OpenError, ReadError, Repository, RevisionError};
 use super::transport::Attempt;
 use crate::model::CommitId;
 

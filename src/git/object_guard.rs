@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use sha1::{Digest as _, Sha1};
 
 use super::loose_object::{LooseFault, LooseObject};
+use super::object_id::bytes;
 
 /// That of packs, which come first since they were added first; loose objects have 1.
 const PRIORITY: c_int = 2;
@@ -128,7 +129,7 @@ impl Guard {
             if *hash != *id.as_bytes() {
                 return Err(format!("the object {id} is damaged: its file has another one"));
             }
-            *self.peeked.lock() = Some((super::repository::bytes(id), object));
+            *self.peeked.lock() = Some((bytes(id), object));
         }
         Ok(Some((kind, size)))
     }
@@ -136,7 +137,7 @@ impl Guard {
     /// Returns the object that was peeked at last, if it is this one.
     fn take_peeked(&self, id: Oid) -> Option<LooseObject> {
         let mut peeked = self.peeked.lock();
-        let is_it = peeked.as_ref().is_some_and(|(of, _)| *of == super::repository::bytes(id));
+        let is_it = peeked.as_ref().is_some_and(|(of, _)| *of == bytes(id));
         peeked.take().filter(|_| is_it).map(|(_, object)| object)
     }
 
@@ -179,7 +180,7 @@ fn is_absent(error: &std::io::Error) -> bool {
 fn fail(message: String) -> c_int {
     let message = CString::new(message).unwrap_or_default();
     // SAFETY: libgit2 copies the text.
-    unsafe { raw::git_error_set_str(raw::GIT_ERROR_ODB as c_int, message.as_ptr()) };
+    unsafe { raw::git_error_set_str(raw::GIT_ERROR_ODB.cast_signed(), message.as_ptr()) };
     raw::GIT_ERROR
 }
 

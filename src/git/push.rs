@@ -1,36 +1,22 @@
 //! Pushing commits: compare and swap, so that no other commit is lost.
 
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
 use super::failure::{FetchError, FetchFailure, failure_of};
 use super::mirror::Mirror;
+use super::move_lock::{Move, MoveLock};
+use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
+use super::push_error::PushError;
 use super::refs::WATCHED;
 use super::remote::Remote;
-use super::repository::{Repository, id_of, oid};
+use super::repository::Repository;
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
-use super::working_tree::{Move, WorkingTree, recover_all};
+use super::working_tree::{CheckedOut, recover_all};
 use crate::model::CommitId;
-
-/// A push did not do what it should.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PushError {
-    /// The branch is not where the caller believes it is.
-    #[error("the branch moved meanwhile")]
-    Moved,
-    /// The remote refuses it; in its words.
-    #[error("the remote refuses the push: {0}")]
-    Rejected(String),
-    /// Nothing changed at the remote.
-    #[error("{0}")]
-    Failed(FetchError),
-    /// It is not known whether it is there: the connection broke and the remote cannot be asked.
-    #[error("whether the push arrived is not known: {0}")]
-    Unknown(FetchError),
-}
 
 /// The ref that names what is pushed.
 const OUTGOING: &str = "refs/clade/outgoing";
@@ -169,7 +155,7 @@ fn push_once(
 
 /// Returns how a try ended that the remote refused: by a rule of its own, or since it cannot write now.
 fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
-    /// What git reports of a ref that it could not write, whoever pushes what.
+    /// What git reports of a ref that it could not write, whatever is pushed.
     const FAULTS: [&str; 5] = [
         "failed to update ref",
         "failed to lock",
@@ -304,20 +290,28 @@ impl Repository {
         if inner.is_bare() && (has_hooks(inner.path()) || has_other_hooks(inner.path())) {
             return self.advance_through_hooks(branch, commit, expected, options);
         }
+        let way = Move { branch: branch.to_owned(), from: expected.unwrap_or(commit), to: commit };
         // A branch that is new is checked out nowhere.
-        let Some(expected) = expected else { return self.move_branch(branch, commit, None) };
-        match WorkingTree::of(inner, branch)? {
-            None => self.move_branch(branch, commit, Some(expected)),
-            Some(tree) => {
-                let way = Move { branch: branch.to_owned(), from: expected, to: commit };
-                tree.follow(files, &way, || self.move_branch(branch, commit, Some(expected)))
+        let tree = expected.map(|_| CheckedOut::of(inner, branch)).transpose()?.flatten();
+        match tree {
+            Some(tree) => tree.follow(files, &way, || self.move_branch(branch, commit, expected)),
+            None => {
+                let _lock = MoveLock::take(self.write_lock(), &way).map_err(PushError::Failed)?;
+                self.move_branch(branch, commit, expected)
             }
         }
     }
 
-    /// Puts the files of working trees right that a killed process wrote and whose branch it did not move.
-    pub fn recover_working_trees(&self) {
+    /// Puts right what a process left that was killed while it moved a branch: locks, and files of working trees.
+    pub fn recover_moves(&self) {
         recover_all(self.inner());
+        if let Some((_lock, way)) = MoveLock::take_over(&self.write_lock()) {
+            way.remove_ref_lock(self.inner().commondir());
+        }
+    }
+
+    fn write_lock(&self) -> PathBuf {
+        self.inner().commondir().join("clade-write.lock")
     }
 
     fn move_branch(

@@ -13,6 +13,7 @@ pub use self::error::{ObjectFault, OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
 use super::object_guard::guard;
+use super::object_id::{blob_oid, oid};
 use super::remote::Remote;
 use crate::model::{BlobId, CommitId};
 
@@ -130,7 +131,7 @@ impl Repository {
         let mut file = tempfile::Builder::new()
             .prefix("tmp_obj_")
             .tempfile_in(self.inner.commondir().join("objects"))?;
-        std::io::Write::write_all(&mut file, &[0; ROOM])?;
+        std::io::Write::write_all(&mut file, &vec![0; ROOM])?;
         file.as_file().sync_all()
     }
 
@@ -176,29 +177,6 @@ impl std::fmt::Debug for Repository {
     }
 }
 
-/// Returns the bytes of an id.
-pub(super) fn bytes(oid: git2::Oid) -> [u8; 20] {
-    // libgit2 is built for SHA-1 alone here and opens no other repository.
-    oid.as_bytes().try_into().unwrap_or_default()
-}
-
-pub(super) fn id_of(oid: git2::Oid) -> CommitId {
-    CommitId::from_bytes(bytes(oid))
-}
-
-pub(super) fn oid(id: CommitId) -> git2::Oid {
-    raw(id.as_bytes())
-}
-
-fn blob_oid(id: BlobId) -> git2::Oid {
-    raw(id.as_bytes())
-}
-
-/// Returns the id with the given bytes; the zero id, which names nothing, cannot come of 20 bytes.
-fn raw(bytes: &[u8; 20]) -> git2::Oid {
-    git2::Oid::from_bytes(bytes).unwrap_or(git2::Oid::ZERO_SHA1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +187,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let git = git2::Repository::init_bare(directory.path()).unwrap();
         let database = git.odb().unwrap();
-        let write = |kind| BlobId::from_bytes(bytes(database.write(kind, b"").unwrap()));
+        let write = |kind| {
+            BlobId::from_bytes(crate::git::object_id::bytes(database.write(kind, b"").unwrap()))
+        };
         let (blob, tree) = (write(ObjectType::Blob), write(ObjectType::Tree));
         let repository = Repository::discover(directory.path()).unwrap();
         assert_eq!(repository.blob(blob).as_deref(), Ok(&b""[..]));

@@ -237,7 +237,7 @@ mod tests {
         let tree = git.find_tree(write(&entries)).unwrap();
         let ada = git2::Signature::new("Ada", "a@example.com", &git2::Time::new(0, 0)).unwrap();
         let commit = git.commit(None, &ada, &ada, "x", &tree, &[]).unwrap();
-        CommitId::from_bytes(super::super::repository::bytes(commit))
+        CommitId::from_bytes(super::super::object_id::bytes(commit))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use git2::{ObjectType, TreeEntry};
 
-use super::repository::bytes;
+use super::object_id::bytes;
 use crate::model::BlobId;
 
 /// What stands in a tree.

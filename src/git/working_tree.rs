@@ -3,30 +3,30 @@
 //! The index is locked as git locks it, files and index are written, and then the branch is moved: whenever this is
 //! cut off, the next commit of the working tree's owner undoes nothing. The lock names the commits, so that what a
 //! killed process left is put right by the next one.
+#![expect(clippy::disallowed_methods, reason = "the files of a working tree are the owner's")]
 
 mod index_lock;
 
 use std::path::{Path, PathBuf};
 
-use git2::ObjectType;
 use git2::build::CheckoutBuilder;
 
 use super::failure::{FetchError, FetchFailure, failure_of};
+use super::move_lock::Move;
 use super::object_guard::guard;
-use super::push::PushError;
-use super::repository::{id_of, oid};
+use super::object_id::{id_of, oid};
+use super::push_error::PushError;
 use crate::model::CommitId;
 
 use self::index_lock::IndexLock;
-pub(super) use self::index_lock::Move;
 
 /// A working tree.
-pub(super) struct WorkingTree {
+pub(super) struct CheckedOut {
     repository: git2::Repository,
     root: PathBuf,
 }
 
-impl WorkingTree {
+impl CheckedOut {
     /// Returns the working tree of a repository in which a branch is checked out; there may be several, linked to one
     /// repository.
     ///
@@ -38,11 +38,11 @@ impl WorkingTree {
         branch: &str,
     ) -> Result<Option<Self>, PushError> {
         let mut found: Option<Self> = None;
-        for tree in all(repository).map_err(|it| failed(&it))? {
-            let head = tree.repository.find_reference("HEAD").map_err(|it| failed(&it))?;
-            if !head.symbolic_target().is_ok_and(|it| it == Some(branch)) {
+        for place in Place::all(repository).map_err(|it| failed(&it))? {
+            if place.branch().as_deref() != Some(branch) {
                 continue;
             }
+            let Some(tree) = place.open()? else { continue };
             if let Some(other) = &found {
                 return Err(PushError::Rejected(format!(
                     "the branch is checked out in two working trees, `{}` and `{}`",
@@ -50,7 +50,6 @@ impl WorkingTree {
                     tree.root.display()
                 )));
             }
-            drop(head);
             found = Some(tree);
         }
         Ok(found)
@@ -68,7 +67,7 @@ impl WorkingTree {
         way: &Move,
         move_branch: impl FnOnce() -> Result<(), PushError>,
     ) -> Result<(), PushError> {
-        let lock = self.lock(way)?;
+        let lock = IndexLock::take(self.repository.path(), way).map_err(PushError::Failed)?;
         let head = || self.repository.refname_to_id(&way.branch).ok().map(id_of);
         // From here on, no commit is made in this working tree.
         if head() != Some(way.from) {
@@ -94,35 +93,26 @@ impl WorkingTree {
         moved
     }
 
-    fn lock(&self, way: &Move) -> Result<IndexLock, PushError> {
-        let taken = IndexLock::take(self.repository.path(), way);
-        let path = self.repository.path().join("index.lock");
-        taken.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => PushError::Failed(FetchError::new(
-                FetchFailure::LockHeld,
-                format!(
-                    "another git process has the index of the working tree `{}`; if none runs, remove `{}`",
-                    self.root.display(),
-                    path.display()
-                ),
-            )),
-            _ => {
-                let failure = match error.kind() {
-                    std::io::ErrorKind::StorageFull => FetchFailure::DiskFull,
-                    _ => FetchFailure::Other,
-                };
-                let message = format!("`{}` cannot be written: {error}", path.display());
-                PushError::Failed(FetchError::new(failure, message))
-            }
-        })
-    }
-
     /// Checks that files are as the commit has them; a file that it does not have must not be there.
     fn check_unchanged(&self, files: &[&str]) -> Result<(), PushError> {
         for file in files {
             let is_unchanged = match self.repository.status_file(Path::new(file)) {
                 Ok(status) => status.is_empty(),
-                Err(error) => error.code() == git2::ErrorCode::NotFound && self.has_room_for(file),
+                Err(error) => match error.code() {
+                    git2::ErrorCode::NotFound => self.has_room_for(file),
+                    git2::ErrorCode::Ambiguous => false,
+                    _ => {
+                        let root = self.root.display();
+                        let message = format!(
+                            "the index of the working tree `{root}` cannot be read: {}",
+                            error.message()
+                        );
+                        return Err(PushError::Failed(FetchError::new(
+                            FetchFailure::Other,
+                            message,
+                        )));
+                    }
+                },
             };
             if !is_unchanged {
                 return Err(self.has_changes(file));
@@ -179,6 +169,7 @@ impl WorkingTree {
     /// Puts right what a killed process left: files that it wrote are those of the branch again.
     fn recover(&self) -> Result<(), git2::Error> {
         let Some((lock, way)) = IndexLock::take_over(self.repository.path()) else { return Ok(()) };
+        way.remove_ref_lock(self.repository.commondir());
         let tree = |commit| self.repository.find_commit(oid(commit)).and_then(|it| it.tree());
         let (from, to) = (tree(way.from)?, tree(way.to)?);
         let head = self.repository.find_reference(&way.branch)?.peel_to_commit()?;
@@ -187,9 +178,7 @@ impl WorkingTree {
         for change in changes?.deltas() {
             let (old, new) = (change.old_file(), change.new_file());
             let Some(path) = new.path().or(old.path()).and_then(Path::to_str) else { continue };
-            let found = git2::Oid::hash_file(ObjectType::Blob, self.root.join(path));
-            let found = found.unwrap_or(git2::Oid::ZERO_SHA1);
-            if found == old.id() || found == new.id() {
+            if self.is_written(path, &[old.id(), new.id()]) {
                 files.push(path.to_owned());
             }
         }
@@ -197,13 +186,34 @@ impl WorkingTree {
         tracing::warn!(root = %self.root.display(), "a write was cut off: its files are put right");
         self.check_out(&lock, id_of(head.id()), &files, &mut forced())
     }
+
+    /// Returns whether a file is one of some blobs, or what is there while one is written: its beginning, or nothing.
+    fn is_written(&self, path: &str, blobs: &[git2::Oid]) -> bool {
+        let path = self.root.join(path);
+        let is_file = path.symlink_metadata().map(|it| it.is_file());
+        match (is_file, std::fs::read(&path)) {
+            (Ok(true), Ok(found)) => blobs.iter().any(|id| {
+                self.repository.find_blob(*id).is_ok_and(|it| it.content().starts_with(&found))
+            }),
+            (Err(error), _) => error.kind() == std::io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
 }
 
 /// Puts right what a killed process left in the working trees of a repository.
 pub(super) fn recover_all(repository: &git2::Repository) {
-    for tree in all(repository).unwrap_or_default() {
-        if let Err(error) = tree.recover() {
-            tracing::error!(%error, root = %tree.root.display(), "a working tree is not put right");
+    for place in Place::all(repository).unwrap_or_default() {
+        if !IndexLock::is_ours(place.directory()) {
+            continue;
+        }
+        let recovered = place.open().and_then(|tree| match tree {
+            Some(tree) => tree.recover().map_err(|it| failed(&it)),
+            None => Ok(()),
+        });
+        if let Err(error) = recovered {
+            let directory = place.directory().display();
+            tracing::error!(%error, %directory, "a working tree is not put right");
         }
     }
 }
@@ -215,24 +225,60 @@ fn forced() -> CheckoutBuilder<'static> {
     checkout
 }
 
-/// Returns the working trees of a repository: its own and those that are linked to it.
-fn all(repository: &git2::Repository) -> Result<Vec<WorkingTree>, git2::Error> {
-    let main = git2::Repository::open(repository.commondir()).and_then(guard)?;
-    let mut found = Vec::new();
-    for name in &main.worktrees()? {
-        let Some(name) = name.ok().flatten() else { continue };
-        let linked = main.find_worktree(name)?;
-        // One that was removed by hand has no files to follow.
-        if linked.path().exists() {
-            found.push(git2::Repository::open_from_worktree(&linked).and_then(guard)?);
+/// Where git keeps the HEAD and the index of a working tree, which need not be opened to see them.
+enum Place {
+    /// A repository's own.
+    Main(PathBuf),
+    /// One that is linked to it.
+    Linked(PathBuf, git2::Worktree),
+}
+
+impl Place {
+    fn all(repository: &git2::Repository) -> Result<Vec<Self>, git2::Error> {
+        let common = repository.commondir();
+        let main = git2::Repository::open(common)?;
+        let mut found = Vec::new();
+        for name in &main.worktrees()? {
+            let Some(name) = name.ok().flatten() else { continue };
+            found
+                .push(Self::Linked(common.join("worktrees").join(name), main.find_worktree(name)?));
+        }
+        if !main.is_bare() {
+            found.push(Self::Main(common.to_owned()));
+        }
+        Ok(found)
+    }
+
+    fn directory(&self) -> &Path {
+        match self {
+            Self::Main(directory) | Self::Linked(directory, _) => directory,
         }
     }
-    found.push(main);
-    let trees = found.into_iter().filter_map(|repository| {
-        let root = repository.workdir()?.to_owned();
-        Some(WorkingTree { repository, root })
-    });
-    Ok(trees.collect())
+
+    /// Returns the full name of the branch that is checked out; none where a commit is.
+    fn branch(&self) -> Option<String> {
+        let head = std::fs::read_to_string(self.directory().join("HEAD")).ok()?;
+        Some(head.strip_prefix("ref:")?.trim().to_owned())
+    }
+
+    /// Opens the working tree; none if it was removed by hand.
+    fn open(&self) -> Result<Option<CheckedOut>, PushError> {
+        let opened = match self {
+            Self::Main(directory) => git2::Repository::open(directory),
+            Self::Linked(_, linked) => match linked.path().try_exists() {
+                Ok(true) => git2::Repository::open_from_worktree(linked),
+                Ok(false) => return Ok(None),
+                Err(error) => {
+                    let path = linked.path().display();
+                    let message = format!("the working tree `{path}` cannot be opened: {error}");
+                    return Err(PushError::Failed(FetchError::new(FetchFailure::Other, message)));
+                }
+            },
+        };
+        let repository = opened.and_then(guard).map_err(|it| failed(&it))?;
+        let root = repository.workdir().map(Path::to_owned);
+        Ok(root.map(|root| CheckedOut { repository, root }))
+    }
 }
 
 fn failed(error: &git2::Error) -> PushError {

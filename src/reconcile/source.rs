@@ -159,7 +159,7 @@ impl Source {
                 let fail = |failure, message: String| FetchError { failure, message };
                 let repository = Repository::discover(path)
                     .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
-                repository.recover_working_trees();
+                repository.recover_moves();
                 let head = repository.branch_head(branch).map_err(|_| {
                     if let Some(damage) = repository.damage_at(branch) {
                         return fail(FetchFailure::CorruptObjects, damage.to_string());

@@ -8,6 +8,7 @@ mod activation;
 mod build;
 mod conditions;
 mod fetch;
+mod object_trouble;
 mod objects;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use jiff::Timestamp;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
-use self::objects::ObjectTrouble;
+use self::object_trouble::ObjectTrouble;
 use super::attribution::Pin;
 use super::clock::Now;
 use super::policy::{OnStale, Policy};

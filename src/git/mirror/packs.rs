@@ -197,7 +197,7 @@ fn remove(index: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::repository::id_of;
+    use crate::git::object_id::id_of;
     use crate::git::{MirrorOptions, Remote, Scheme};
 
     /// A repository with a commit, and a mirror that fetches it.

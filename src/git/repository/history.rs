@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::Repository;
 use super::error::ReadError;
-use super::{Repository, id_of, oid};
+use crate::git::object_id::{id_of, oid};
 use crate::model::CommitId;
 
 /// How many bytes of a message are read.

@@ -3,7 +3,8 @@
 use git2::ObjectType;
 
 use super::error::{ReadError, RevisionError};
-use super::{Branches, Repository, id_of};
+use super::{Branches, Repository};
+use crate::git::object_id::id_of;
 use crate::git::refs::WATCHED;
 use crate::model::CommitId;
 

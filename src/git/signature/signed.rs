@@ -4,7 +4,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::git::repository::{Repository, oid};
+use crate::git::object_id::oid;
+use crate::git::repository::Repository;
 use crate::model::CommitId;
 
 /// Who signed a commit.

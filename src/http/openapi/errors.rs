@@ -103,7 +103,7 @@ errors! {
         RemoteUnreachable: "nothing changed",
         WriteUnknown: "sending it again is safe",
         NoSnapshot,
-        StorageFailed: "the journal cannot be written, so nothing changed",
+        StorageFailed: "the journal or the repository cannot be written, so nothing changed",
         Busy: "too much is in progress, nothing changed",
     }
     /// Of a write that names a serial number.

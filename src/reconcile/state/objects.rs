@@ -1,50 +1,22 @@
-//! What is wrong with the objects of the repository on disk.
+//! Objects on disk that cannot be read or written, and candidates that need them.
 
 use super::{Candidate, Progress, ReconcileState};
 use crate::reconcile::status::Reason;
 
-/// What is wrong with the objects of the repository on disk.
-#[derive(Debug, Default)]
-pub(in crate::reconcile) struct ObjectTrouble {
-    /// Why some cannot be read; they are to be fetched again.
-    damage: Option<String>,
-    /// What was wrong before everything was fetched again last.
-    fetched_again_for: Option<String>,
-    /// Why new ones cannot be written.
-    unwritten: Option<(Reason, String)>,
-}
-
-impl ObjectTrouble {
-    pub(super) fn damage(&self) -> Option<&String> {
-        self.damage.as_ref()
-    }
-
-    /// A commit is live: what is found damaged from now on is new damage.
-    pub(super) fn settle(&mut self) {
-        self.fetched_again_for = None;
-    }
-
-    pub(super) fn unwritten(&self) -> Option<&(Reason, String)> {
-        self.unwritten.as_ref()
-    }
-}
-
 impl ReconcileState {
     /// Objects are damaged: the next fetch fetches everything again, unless that was done for the same damage.
     pub(in crate::reconcile) fn note_damage(&mut self, message: String) {
-        if self.objects.fetched_again_for.as_ref() != Some(&message) {
-            self.objects.damage = Some(message);
-        }
+        self.objects.note_damage(message);
     }
 
     /// Returns whether objects are to be fetched again.
     pub(in crate::reconcile) fn is_damaged(&self) -> bool {
-        self.objects.damage.is_some()
+        self.objects.damage().is_some()
     }
 
     /// Everything was fetched again: a candidate that could not be read is built again.
     pub(in crate::reconcile) fn fetched_again(&mut self) {
-        self.objects.fetched_again_for = self.objects.damage.take();
+        self.objects.fetched_again();
         let is_unread = |it: &&mut Candidate| {
             matches!(it.progress, Progress::Failed(_, Reason::CorruptObjects))
         };
@@ -55,17 +27,17 @@ impl ReconcileState {
 
     /// The repository is not one that can be fetched again; its owner may have mended it.
     pub(in crate::reconcile) fn forget_damage(&mut self) {
-        self.objects.damage = None;
+        self.objects.forget_damage();
     }
 
     /// New objects cannot be written, or can be again.
     pub(in crate::reconcile) fn note_unwritten(&mut self, why: Option<(Reason, String)>) {
-        self.objects.unwritten = why;
+        self.objects.note_unwritten(why);
     }
 
     /// Returns whether new objects could not be written last.
     pub(in crate::reconcile) fn is_unwritable(&self) -> bool {
-        self.objects.unwritten.is_some()
+        self.objects.unwritten().is_some()
     }
 }
 

@@ -95,7 +95,7 @@ fn a_working_tree_follows_unless_it_has_changes() {
     std::fs::write(&file, "name: A # mine\n").unwrap();
     let refused = post(&daemon, &path, &json!({"description": "e"}));
     assert_eq!(refused.status, 403, "{}", refused.body);
-    assert!(refused.body.contains("groups/a.yaml of the working tree has changes"));
+    assert!(refused.body.contains("has changes that are not committed: groups/a.yaml"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "name: A # mine\n");
 }
 

@@ -95,6 +95,10 @@ fn a_linked_working_tree_follows_its_branch() {
     let branch = git(&path, &["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
     git(&path, &["checkout", "-q", "-b", "trunk"]);
     git(&path, &["worktree", "add", "-q", linked.to_str().unwrap(), &branch]);
+    // One of another branch need not be one that can be opened.
+    let broken = linked.with_file_name("broken");
+    git(&path, &["worktree", "add", "-q", "-b", "side", broken.to_str().unwrap()]);
+    std::fs::write(broken.join(".git"), "garbage\n").unwrap();
     let daemon = serve(&repository, &["--branch", &branch]);
     assert_eq!(describe(&daemon, "d").status, 200);
     assert_eq!((status(&path), status(&linked)), (String::new(), String::new()));
@@ -157,18 +161,46 @@ fn what_a_killed_daemon_left_is_put_right() {
     git(&path, &["add", "."]);
     git(&path, &["commit", "-q", "-m", "second"]);
     let second = git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
-    let lock = path.join(".git/index.lock");
-    for head in [&first, &second] {
-        // Files and index are of one commit, and the branch may be at the other.
+    let place = path.join(".git");
+    let [lock, copied, written, moved] =
+        ["index.lock", "index.clade.lock", "clade-write.lock", &format!("{branch}.lock")]
+            .map(|it| place.join(it));
+    let mark = format!("clade {branch} {first} {second}\n");
+    // Files and index are of one commit, the branch may be at the other, and a file may be half written.
+    for (head, left, torn) in [
+        (&first, String::new(), "name: A2\n"),
+        (&first, format!("{second}\n"), "name:"),
+        (&second, String::new(), ""),
+    ] {
         git(&path, &["reset", "-q", "--hard", &second]);
         git(&path, &["update-ref", &branch, head]);
-        std::fs::write(&lock, format!("clade {branch} {first} {second}\n")).unwrap();
+        std::fs::write(path.join("groups/a.yaml"), torn).unwrap();
+        for (file, text) in [(&lock, &mark), (&copied, &String::new()), (&moved, &left)] {
+            std::fs::write(file, text).unwrap();
+        }
         let daemon = serve(&repository, &[]);
         daemon.wait_until("it is put right", |_| !lock.exists());
         assert_eq!(status(&path), "");
         assert_eq!(&git(&path, &["rev-parse", "HEAD"]).trim(), head);
-        drop(daemon);
+        let b = json!({"name": "C", "parent": ROOT, "classes": {}});
+        assert_eq!(post(&daemon, "/v1/groups", &b).status, 303);
     }
+    // Where the branch is not checked out, only it is locked.
+    let head = git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
+    git(&path, &["checkout", "-q", "--detach"]);
+    for (file, text) in [(&written, mark.clone()), (&moved, format!("{second}\n"))] {
+        std::fs::write(file, text).unwrap();
+    }
+    let daemon = serve(&repository, &["--branch", &branch]);
+    daemon.wait_until("it is put right", |_| !written.exists());
+    let id = create(&daemon, &json!({"name": "D", "parent": ROOT, "classes": {}}));
+    // A lock of another process stays, and the client learns which.
+    std::fs::write(&written, "").unwrap();
+    let refused = daemon.request("DELETE", &format!("/v1/groups/{id}"), "");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.body.contains("clade-write.lock"), "{}", refused.body);
+    assert!(written.exists() && status(&path).is_empty());
+    assert_eq!(git(&path, &["rev-parse", "HEAD"]).trim(), head);
 }
 
 /// Whenever a daemon is killed, the next commit of the owner undoes no write.
@@ -181,7 +213,8 @@ fn a_killed_daemon_leaves_no_write_reversed() {
     let path = repository.path();
     for number in 0..8_u64 {
         let daemon = serve(&repository, &[]);
-        assert_eq!(describe(&daemon, &format!("before {number}")).status, 200);
+        let described = describe(&daemon, &format!("before {number}"));
+        assert_eq!(described.status, 200, "{number}: {}", described.body);
         let (address, text) = (daemon.address().to_owned(), format!("killed {number}"));
         let asked = std::thread::spawn(move || {
             let daemon = Daemon::at(&address);
