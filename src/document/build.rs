@@ -2,9 +2,11 @@
 
 mod mapping;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use serde_json::Value;
 
 use super::advice::advise;
 use super::comment;
@@ -16,7 +18,7 @@ use super::text::{Text, written_out};
 use super::token;
 use super::write::quote;
 use super::{Content, Contents, Count, Entry, Fault, FaultKind, Limits, Node, Position, Span};
-use mapping::{Mapping, key_text};
+use mapping::{Mapping, Plain, key_text};
 
 /// Reads every document of a text.
 pub(super) fn build(
@@ -115,7 +117,7 @@ impl NodeBuilder<'_> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let span = self.begin(tag.as_deref(), span)?;
-                self.scalar(&text, style, anchor, span);
+                self.scalar(text, style, anchor, span);
                 Ok(())
             }
             Event::SequenceStart(anchor, tag) => {
@@ -264,48 +266,49 @@ impl NodeBuilder<'_> {
             }
             _ => open.span.start,
         };
-        self.put(Node { span: Span { start, end: end.max(start) }, content }, open.anchor, None);
+        self.put(
+            Node { span: Span { start, end: end.max(start) }, content },
+            open.anchor,
+            Plain::No,
+        );
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, span: Span) {
+    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle, anchor: usize, span: Span) {
         if span.start.line != span.end.line {
             self.scalars.push((span.start.offset, span.end.offset));
         }
         let stretch = (self.at(span.start), self.at(span.end));
         let restored = match style {
             ScalarStyle::DoubleQuoted => None,
-            _ => written_out(self.text, text, stretch),
+            _ => written_out(self.text, &text, stretch),
         };
-        let text = restored.as_deref().unwrap_or(text);
+        let text = restored.map_or(text, Cow::Owned);
         let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
         let span = match (start, end) == stretch {
             true => span,
             false => Span { start: self.place(start), end: self.place(end.max(start)) },
         };
-        let (value, plain) = match style {
-            ScalarStyle::Plain => match resolve(text) {
-                Resolved::Value(value) => (value, Some(text)),
-                Resolved::Ambiguous(reading) => {
-                    let message =
-                        format!("`{text}` is not the same to all YAML readers: {reading}");
-                    let fault = Fault::new(FaultKind::AmbiguousScalar, span, message);
-                    let mut help = format!("put a string in quotes: {}", quote(text));
-                    if reading.ends_with("a boolean") {
-                        help.push_str("; a boolean is `true` or `false`");
-                    }
-                    self.faults.push(fault.with_help(help));
-                    (text.into(), None)
-                }
-            },
-            _ => (text.into(), None),
-        };
-        let absent = plain == Some("") && start == end;
-        let behind_mark = if absent { self.behind_mark(span) } else { None };
-        if let Some(place) = behind_mark {
-            self.comment_as_value(place);
+        let string = |text: Cow<'_, str>| Content::Scalar(Value::String(text.into_owned()));
+        if style != ScalarStyle::Plain {
+            return self.put(Node { span, content: string(text) }, anchor, Plain::No);
         }
-        let span = behind_mark.unwrap_or(span);
-        self.put(Node { span, content: Content::Scalar(value) }, anchor, plain);
+        match resolve(&text) {
+            Resolved::Text => self.put(Node { span, content: string(text) }, anchor, Plain::Text),
+            Resolved::Ambiguous(reading) => {
+                self.faults.push(ambiguous(&text, reading, span));
+                self.put(Node { span, content: string(text) }, anchor, Plain::No);
+            }
+            Resolved::Value(value) => {
+                let absent = text.is_empty() && start == end;
+                let behind_mark = if absent { self.behind_mark(span) } else { None };
+                if let Some(place) = behind_mark {
+                    self.comment_as_value(place);
+                }
+                let span = behind_mark.unwrap_or(span);
+                let content = Content::Scalar(value);
+                self.put(Node { span, content }, anchor, Plain::Other(&text));
+            }
+        }
     }
 
     /// Notes a comment on the line of a value that is not there, such as `channel: #ops`.
@@ -365,13 +368,13 @@ impl NodeBuilder<'_> {
         self.counted(nodes, span)?;
         let Some(node) = self.anchors.get(&anchor).cloned() else { return Ok(()) };
         // The value is found where it is used.
-        self.put(Node { span, ..node }, 0, None);
+        self.put(Node { span, ..node }, 0, Plain::No);
         Ok(())
     }
 
     /// Puts a value where it belongs: into the list, as key or value into the mapping, or among
-    /// the documents. `plain` is the text of a plain scalar.
-    fn put(&mut self, node: Node, anchor: usize, plain: Option<&str>) {
+    /// the documents.
+    fn put(&mut self, node: Node, anchor: usize, plain: Plain<'_>) {
         if anchor > 0 {
             self.keep(anchor, &node);
         }
@@ -406,6 +409,16 @@ impl NodeBuilder<'_> {
             self.anchors.insert(anchor, node.clone());
         }
     }
+}
+
+/// Returns what is wrong with a plain scalar that readers take for different values.
+fn ambiguous(text: &str, reading: &str, span: Span) -> Fault {
+    let message = format!("`{text}` is not the same to all YAML readers: {reading}");
+    let mut help = format!("put a string in quotes: {}", quote(text));
+    if reading.ends_with("a boolean") {
+        help.push_str("; a boolean is `true` or `false`");
+    }
+    Fault::new(FaultKind::AmbiguousScalar, span, message).with_help(help)
 }
 
 /// Returns the byte of a text at a place.

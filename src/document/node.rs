@@ -48,15 +48,21 @@ impl Node {
         }
     }
 
-    /// Returns the value without places. Lists are made within the memory of this one.
+    /// Returns the value without places, in no more memory than it needs: it may be kept for long. Lists are made within
+    /// the memory of this one.
     pub fn into_value(self) -> Value {
+        let fitted = |mut text: String| {
+            text.shrink_to_fit();
+            text
+        };
         match self.content {
+            Content::Scalar(Value::String(text)) => Value::String(fitted(text)),
             Content::Scalar(value) => value,
             Content::Sequence(elements) => {
                 Value::Array(elements.into_iter().map(Self::into_value).collect())
             }
             Content::Mapping(entries) => {
-                let fields = entries.into_iter().map(|it| (it.key, it.value.into_value()));
+                let fields = entries.into_iter().map(|it| (fitted(it.key), it.value.into_value()));
                 Value::Object(fields.collect::<Map<_, _>>())
             }
         }

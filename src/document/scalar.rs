@@ -8,7 +8,9 @@ use serde_json::{Number, Value};
 /// A plain scalar, resolved.
 #[derive(Debug, PartialEq)]
 pub(super) enum Resolved {
-    /// All readers agree.
+    /// All readers agree on a string: the scalar as it is.
+    Text,
+    /// All readers agree on another value.
     Value(Value),
     /// Readers disagree; the text says on what.
     Ambiguous(&'static str),
@@ -39,7 +41,7 @@ pub(super) fn resolve(text: &str) -> Resolved {
     match characters.next() {
         Some(':') if characters.next().is_some() => ambiguous("Ruby reads a symbol"),
         Some('0'..='9' | '+' | '-' | '.') => numeric(text),
-        _ => Resolved::Value(text.into()),
+        _ => Resolved::Text,
     }
 }
 
@@ -80,12 +82,12 @@ fn numeric(text: &str) -> Resolved {
         return if starts_right && DecimalParts::split(&plain).is_some() {
             Resolved::Ambiguous("Ruby reads a number")
         } else {
-            Resolved::Value(text.into())
+            Resolved::Text
         };
     }
     match DecimalParts::split(unsigned) {
         Some(number) if starts_right => number.resolve(text.starts_with('-')),
-        _ => Resolved::Value(text.into()),
+        _ => Resolved::Text,
     }
 }
 
@@ -133,7 +135,7 @@ impl<'t> DecimalParts<'t> {
                     "YAML 1.1 reads an octal number, YAML 1.2 a decimal one",
                 );
             }
-            (None, None) => format!("{sign}{whole}"),
+            (None, None) => [sign, whole].concat(),
             (None, Some(_)) => {
                 return Resolved::Ambiguous("YAML 1.2 reads a number, Ruby a string");
             }
@@ -248,7 +250,11 @@ mod tests {
         ];
         each_row(rows, |(text, json)| {
             let value: Value = serde_json::from_str(json).unwrap();
-            assert_eq!(resolve(text), Resolved::Value(value), "{text:?}");
+            let expected = match value {
+                Value::String(value) if value == text => Resolved::Text,
+                value => Resolved::Value(value),
+            };
+            assert_eq!(resolve(text), expected, "{text:?}");
         });
     }
 

@@ -187,5 +187,5 @@ fn is_plain(text: &str) -> bool {
         && !text.contains("::\u{20}")
         && colons.chars().all(inside)
         && text.len() < 200
-        && matches!(resolve(text), Resolved::Value(Value::String(_)))
+        && resolve(text) == Resolved::Text
 }

@@ -34,7 +34,7 @@ impl GroupId {
     /// Returns the id of a group that has none written in its file: the `UUIDv5` of
     /// `clade:group:<environment>/<name>` in the URL namespace.
     pub fn of_name(environment: &EnvironmentName, name: &GroupName) -> Self {
-        let text = format!("clade:group:{environment}/{name}");
+        let text = ["clade:group:", environment.as_str(), "/", name.as_str()].concat();
         Self(Uuid::new_v5(&Uuid::NAMESPACE_URL, text.as_bytes()))
     }
 

@@ -82,6 +82,9 @@ pub(super) enum FileParts {
     Tests(Vec<TestCase>),
 }
 
+/// How many values of a file are counted at once.
+const COUNTED_TOGETHER: u64 = 64;
+
 /// Reads one file by itself; a file alone is bounded by its size.
 pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
     let meter = Arc::new(Meter::new(Budget::DEFAULT));
@@ -110,12 +113,19 @@ pub fn read_file_within(
         Err(diagnostic) => return Ok(FileReading::broken(&file.path, *diagnostic)),
     };
     let mut reader = FileReader::new(Arc::clone(&file.path), meter);
-    let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match reader
-        .charge(BudgetItem::YamlNodes, nodes as u64)
-    {
-        Some(()) => Count::Continue,
-        None => Count::Stop,
+    // All threads count in one place: each value for itself would have them wait for each other.
+    let mut uncounted = 0;
+    let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| {
+        uncounted += nodes as u64;
+        if uncounted < COUNTED_TOGETHER {
+            return Count::Continue;
+        }
+        match reader.charge(BudgetItem::YamlNodes, std::mem::take(&mut uncounted)) {
+            Some(()) => Count::Continue,
+            None => Count::Stop,
+        }
     });
+    reader.charge(BudgetItem::YamlNodes, uncounted);
     if let Some(exceeded) = reader.exceeded {
         return Err(exceeded);
     }

@@ -56,24 +56,35 @@ impl Mapping {
     }
 }
 
+/// Whether a value is a plain scalar, which has no quotes.
+#[derive(Clone, Copy)]
+pub(super) enum Plain<'t> {
+    No,
+    /// It is, and a string.
+    Text,
+    /// It is, and not a string; with how it is written.
+    Other(&'t str),
+}
+
 /// Returns the text of a key, also of one that must not be one, and what is wrong with it; a list or a mapping has no
-/// text. `plain` is the text of a plain scalar, `written` returns the file from the byte before the key on.
+/// text. `written` returns the file from the byte before the key on.
 pub(super) fn key_text<'t>(
     node: Node,
-    plain: Option<&str>,
+    plain: Plain<'_>,
     written: impl FnOnce() -> Option<&'t str>,
 ) -> (Option<String>, Option<Fault>) {
     let found = node.type_name();
     match node.content {
         Content::Scalar(Value::String(text)) => {
-            let fault = (plain == Some("<<")).then(|| {
+            let is_merge = text == "<<" && matches!(plain, Plain::Text);
+            let fault = is_merge.then(|| {
                 Fault::refused(node.span, "merge keys are not allowed")
                     .with_help("write the keys out")
             });
             (Some(text), fault)
         }
         Content::Scalar(_) => {
-            let text = plain.unwrap_or_default();
+            let text = if let Plain::Other(text) = plain { text } else { "" };
             let message = format!("the key `{text}` is {found}, a key must be a string");
             let help = format!("put it in quotes: {}", quote(text));
             (Some(text.to_owned()), Some(Fault::refused(node.span, message).with_help(help)))

@@ -1,7 +1,9 @@
 //! Rules and pinned nodes that contradict the rules of ancestors.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use hashbrown::HashSet;
 
 use super::super::places::Places;
 use super::super::search::Search;
