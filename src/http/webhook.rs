@@ -159,6 +159,8 @@ async fn deliver(
     if !check.passes() {
         return Err(ApiError::unsigned());
     }
+    // One that is malformed is not noted: it is malformed again.
+    let payload = start.map(|bytes| payload_of(&bytes)).transpose()?;
     let delivery = provider.delivery(headers);
     let answer = |status, delivered, action| {
         let delivery = Delivery { delivery: delivery.clone(), action };
@@ -167,20 +169,12 @@ async fn deliver(
     if delivery.as_deref().is_some_and(|id| !webhooks.recent.note(provider, id)) {
         return Ok(answer(StatusCode::OK, Delivered::Duplicate, DeliveryAction::Duplicate));
     }
-    let interest = match start {
+    let interest = match payload {
         None => Interest::Something,
-        Some(bytes) => {
+        Some(payload) => {
             let branch = controller.watched_ref();
-            let payload = serde_json::from_slice(&bytes).map_err(|error| {
-                ApiError::malformed_request("", &format!("the payload is not JSON: {error}"))
-            })?;
-            payload::interest(
-                provider,
-                headers,
-                &payload,
-                branch.as_deref(),
-                webhooks.pull_requests,
-            )
+            let pull_requests = webhooks.pull_requests;
+            payload::interest(provider, headers, &payload, branch.as_deref(), pull_requests)
         }
     };
     let commit = match interest {
@@ -192,6 +186,12 @@ async fn deliver(
     };
     controller.expect_commit(commit);
     Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, DeliveryAction::Fetch))
+}
+
+fn payload_of(bytes: &[u8]) -> Result<serde_json::Value, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        ApiError::malformed_request("", &format!("the payload is not JSON: {error}"))
+    })
 }
 
 /// Reads a body through the check, and keeps it if it is small enough to parse.

@@ -76,9 +76,16 @@ fn a_signed_push_is_seen_at_once_and_once() {
     let headers = [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Event", "push")];
     let answer = deliver(&daemon, &headers, other);
     assert_eq!((answer.status, answer.json()["action"].as_str()), (200, Some("ignored")));
+    // One that cannot be read is not taken for handled.
+    let signature = sign(b"not JSON");
+    let headers = [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Delivery", "two")];
+    for _ in 0..2 {
+        assert_eq!(deliver(&daemon, &headers, "not JSON").status, 400);
+    }
     let metrics = daemon.get("/metrics").body;
     for line in [
         "clade_webhook_requests_total{provider=\"github\",result=\"unauthenticated\"} 3",
+        "clade_webhook_requests_total{provider=\"github\",result=\"malformed\"} 2",
         "clade_webhook_requests_total{provider=\"github\",result=\"accepted\"} 1",
         "clade_webhook_requests_total{provider=\"github\",result=\"duplicate\"} 1",
         "clade_webhook_requests_total{provider=\"github\",result=\"ignored\"} 1",
