@@ -15,7 +15,7 @@ use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
 use super::compute::{NODES, weight};
-use super::enc_cache::{CachedDocument, EncCache};
+use super::enc_cache::{CachedDocument, EncCache, Origin};
 use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, KnownNode, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
@@ -70,8 +70,10 @@ async fn by_name(
     // A logged decision says what the node was classified by.
     let is_quiet = context.decisions.is_none();
     let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared && is_quiet;
-    let cache = is_cacheable.then_some(cache);
-    let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
+    // Other daemons that write to the store do not say so.
+    let removals = lookup.check_ins.removals().filter(|_| is_cacheable);
+    let cached = removals.map(|removals| Origin { commit: context.snapshot.commit, removals });
+    let reservation = match cached.map(|origin| cache.find(request.name(), origin)) {
         Some(Ok(document)) => {
             context.metrics.count(ClassificationOutcome::Answered);
             return Ok(respond(&context, Ok(document)));
@@ -89,7 +91,7 @@ async fn by_name(
             (context, document)
         };
         let (context, document) = NODES.run(weight, print).await?;
-        if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
+        if let (Some(reservation), Ok(text)) = (&reservation, &document) {
             cache.insert(request.name(), reservation, text.clone());
         }
         Ok(respond(&context, document.map(|it| it.text)))

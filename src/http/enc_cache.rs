@@ -30,9 +30,17 @@ struct Entries {
     reservations: u64,
 }
 
+/// What a document is made of, beside what the node checked in with last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) commit: CommitId,
+    /// That of [`CheckIns::removals`](crate::store::CheckIns::removals) before it was read.
+    pub(super) removals: u64,
+}
+
 #[derive(Debug)]
 struct Entry {
-    commit: CommitId,
+    origin: Origin,
     /// The reservation that may insert the document.
     reservation: u64,
     document: Option<CachedDocument>,
@@ -52,15 +60,15 @@ pub(super) struct Reservation(u64);
 
 impl EncCache {
     /// Returns the document of a node, or the right to insert the one that is made now.
-    pub(super) fn find(&self, name: &str, commit: CommitId) -> Result<Bytes, Reservation> {
+    pub(super) fn find(&self, name: &str, origin: Origin) -> Result<Bytes, Reservation> {
         let mut entries = self.0.lock();
-        let entry = entries.by_name.get(name).filter(|entry| entry.commit == commit);
+        let entry = entries.by_name.get(name).filter(|entry| entry.origin == origin);
         if let Some(document) = entry.and_then(|entry| entry.document.as_ref()) {
             return Ok(document.text.clone());
         }
         entries.reservations += 1;
         let reservation = entries.reservations;
-        entries.put(name, Entry { commit, reservation, document: None });
+        entries.put(name, Entry { origin, reservation, document: None });
         Err(Reservation(reservation))
     }
 
@@ -68,9 +76,9 @@ impl EncCache {
     pub(super) fn insert(&self, name: &str, reservation: &Reservation, document: CachedDocument) {
         let mut entries = self.0.lock();
         let entry = entries.by_name.get(name).filter(|it| it.reservation == reservation.0);
-        if let Some(commit) = entry.map(|entry| entry.commit) {
+        if let Some(origin) = entry.map(|entry| entry.origin) {
             let document = Some(document);
-            entries.put(name, Entry { commit, reservation: reservation.0, document });
+            entries.put(name, Entry { origin, reservation: reservation.0, document });
         }
     }
 
@@ -83,7 +91,7 @@ impl EncCache {
     /// from groups of the same commit, which match the node as before.
     pub(super) fn evict_unless(&self, name: &str, commit: CommitId, groups: &[GroupIndex]) {
         let mut entries = self.0.lock();
-        let stays = |entry: &Entry| entry.commit == commit && entry.is_of(groups);
+        let stays = |entry: &Entry| entry.origin.commit == commit && entry.is_of(groups);
         if !entries.by_name.get(name).is_some_and(stays) {
             entries.remove(name);
         }
@@ -153,16 +161,20 @@ mod tests {
         let commit = |text: &str| text.repeat(40).parse::<CommitId>().unwrap();
         let (old, new) = (commit("1"), commit("2"));
         let text = |text: &'static str| of_facts(Bytes::from_static(text.as_bytes()));
-        let reservation = cache.find("a", old).unwrap_err();
+        let reservation = cache.find("a", at(old)).unwrap_err();
         cache.insert("a", &reservation, text("first"));
-        assert_eq!(cache.find("a", old).unwrap(), "first");
-        let reservation = cache.find("a", new).unwrap_err();
+        assert_eq!(cache.find("a", at(old)).unwrap(), "first");
+        let reservation = cache.find("a", at(new)).unwrap_err();
         // It checks in while the document is made of what was known before.
         cache.evict("a");
         cache.insert("a", &reservation, text("too late"));
-        let reservation = cache.find("a", new).unwrap_err();
+        let reservation = cache.find("a", at(new)).unwrap_err();
         cache.insert("a", &reservation, text("second"));
-        assert_eq!(cache.find("a", new).unwrap(), "second");
+        assert_eq!(cache.find("a", at(new)).unwrap(), "second");
+        // What the document is made of may have been removed from the store.
+        let reservation = cache.find("a", Origin { removals: 1, ..at(new) }).unwrap_err();
+        cache.insert("a", &reservation, text("third"));
+        assert!(cache.find("a", at(new)).is_err());
         cache.evict("a");
         assert_eq!(cache.0.lock().bytes, 0);
     }
@@ -172,6 +184,10 @@ mod tests {
         RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
         let answer = fixture.answer(request).await;
         (answer.status(), to_bytes(answer.into_body(), 1 << 20).await.unwrap())
+    }
+
+    fn at(commit: CommitId) -> Origin {
+        Origin { commit, removals: 0 }
     }
 
     async fn document(fixture: &Fixture) -> (StatusCode, Bytes) {
@@ -281,17 +297,17 @@ mod tests {
         ];
         crate::table::each_row(rows, |(groups, commit, now, stays)| {
             let cache = EncCache::default();
-            let reservation = cache.find("a", commits[0]).unwrap_err();
+            let reservation = cache.find("a", at(commits[0])).unwrap_err();
             cache.insert("a", &reservation, CachedDocument { text: "x".into(), groups });
             cache.evict_unless("a", commit, &now);
-            assert_eq!(cache.find("a", commits[0]).is_ok(), stays);
+            assert_eq!(cache.find("a", at(commits[0])).is_ok(), stays);
         });
         // One that is being made may be of facts from before the check-in.
         let cache = EncCache::default();
-        let reservation = cache.find("a", commits[0]).unwrap_err();
+        let reservation = cache.find("a", at(commits[0])).unwrap_err();
         cache.evict_unless("a", commits[0], &few);
         cache.insert("a", &reservation, CachedDocument { text: "x".into(), groups: Some(few) });
-        assert!(cache.find("a", commits[0]).is_err());
+        assert!(cache.find("a", at(commits[0])).is_err());
     }
 
     #[test]
@@ -300,11 +316,11 @@ mod tests {
         let commit = "1".repeat(40).parse::<CommitId>().unwrap();
         let large = Bytes::from(vec![b'x'; BYTES / 3]);
         for name in ["a", "b", "c", "d"] {
-            let reservation = cache.find(name, commit).unwrap_err();
+            let reservation = cache.find(name, at(commit)).unwrap_err();
             cache.insert(name, &reservation, of_facts(large.clone()));
             assert!(cache.0.lock().bytes <= BYTES);
         }
-        assert_eq!(cache.find("d", commit).unwrap(), large);
-        assert!(cache.find("a", commit).is_err());
+        assert_eq!(cache.find("d", at(commit)).unwrap(), large);
+        assert!(cache.find("a", at(commit)).is_err());
     }
 }

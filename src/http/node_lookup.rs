@@ -161,7 +161,7 @@ impl KnownNode {
 /// Looks nodes up by name: in the check-ins, in files, in `PuppetDB`.
 #[derive(Clone, Debug)]
 pub(super) struct NodeLookup {
-    check_ins: CheckIns,
+    pub(super) check_ins: CheckIns,
     pub(super) policy: FactsPolicy,
 }
 

@@ -41,6 +41,8 @@ pub(super) struct WriteOutcomes {
     pub(super) refused: Vec<String>,
     /// How much is kept now.
     pub(super) size: Size,
+    /// Whether something that was known of a node is not kept any more.
+    pub(super) has_removed: bool,
 }
 
 impl Database {
@@ -106,6 +108,7 @@ async fn write(
         tally.add(row.counted(), 1);
     }
     tally.save(connection, dialect).await?;
+    written.has_removed = room.is_short || !written.refused.is_empty();
     written.size = room.size();
     save_totals(connection, (room.nodes, room.bytes)).await?;
     Ok(written)

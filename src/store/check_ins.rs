@@ -95,6 +95,15 @@ impl CheckIns {
         self.0.file.settings.location != StoreLocation::Memory
     }
 
+    /// Returns a number that is another one when more was removed than clients of this daemon deleted: what is known of a
+    /// node stays until it checks in, as long as the number stays. None where other daemons write to the store too.
+    pub fn removals(&self) -> Option<u64> {
+        match self.0.file.settings.location {
+            StoreLocation::Memory | StoreLocation::Sqlite(_) => Some(self.0.file.removals()),
+            StoreLocation::Postgres(_) => None,
+        }
+    }
+
     /// Notes a check-in; it is written soon, and read at once. What cannot be kept is counted.
     pub fn note<'n>(&self, check_in: impl Into<Noted<'n>>) {
         let check_in = check_in.into();

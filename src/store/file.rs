@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -35,6 +36,7 @@ pub(super) struct StoreFile {
     pending: Arc<Pending>,
     state: Mutex<StoreState>,
     opened: Condvar,
+    removals: AtomicU64,
 }
 
 /// What is known of the file now.
@@ -63,7 +65,18 @@ impl StoreFile {
         let put_aside = find_put_aside_of(&settings);
         let health = StoreHealth { failing: None, put_aside };
         let state = Mutex::new(StoreState { file: FileState::Opening, health });
-        Self { settings, metrics, pending, state, opened: Condvar::new() }
+        let (opened, removals) = (Condvar::new(), AtomicU64::default());
+        Self { settings, metrics, pending, state, opened, removals }
+    }
+
+    /// Notes that something is not kept any more, but for what a client deleted.
+    pub(super) fn note_removal(&self) {
+        self.removals.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns how often something was removed.
+    pub(super) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
     }
 
     /// Locks the state.
@@ -151,6 +164,9 @@ impl StoreFile {
         state.health.put_aside = find_put_aside_of(&self.settings);
         state.file = FileState::Open(Arc::clone(&opened));
         self.opened.notify_all();
+        drop(state);
+        // It may have less than the one before.
+        self.note_removal();
         opened
     }
 

@@ -257,7 +257,10 @@ impl StoreWriter {
         // What went to a deleted file is lost when the process ends, so it does not count as written.
         let written = written.and_then(|it| self.file.ready().map(|_| it));
         match written {
-            Ok(WriteOutcomes { refused, size }) => {
+            Ok(WriteOutcomes { refused, size, has_removed }) => {
+                if has_removed {
+                    self.file.note_removal();
+                }
                 self.batch.store((most * 2).min(BATCH), Ordering::Relaxed);
                 self.metrics.set_check_ins(size.nodes, size.bytes);
                 self.metrics.count_check_ins(batch.nodes.len() - refused.len());
@@ -372,7 +375,10 @@ impl StoreWriter {
             drop(turn);
             match count {
                 Ok(0) => return forgotten,
-                Ok(count) => forgotten += count,
+                Ok(count) => {
+                    self.file.note_removal();
+                    forgotten += count;
+                }
                 Err(error) => {
                     self.file.fail(&database, error);
                     return forgotten;

@@ -69,6 +69,12 @@ fn what_one_daemon_is_told_all_know() {
         assert_eq!((classes("web1"), classes("web2")), (json!({"apt": {}}), json!({"zypper": {}})));
         assert_no_password(daemon);
     }
+    // Nor does one answer from what it printed before another daemon was told more.
+    let classes = |name: &str| daemons[1].get(&format!("/enc/{name}")).json()["classes"].clone();
+    assert_eq!(upload(&daemons[0], "web2", "Debian"), 201);
+    assert_eq!(classes("web2"), json!({"apt": {}}));
+    assert_eq!(daemons[0].request("DELETE", "/controller/nodes/web1", "").status, 204);
+    assert_eq!(classes("web1"), json!({}));
 }
 
 #[test]

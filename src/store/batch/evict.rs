@@ -28,6 +28,8 @@ pub(super) struct EvictionRoom {
     /// When the last of them that was read was last seen, and its name; none if there are no more.
     read_up_to: Option<(i64, String)>,
     evicted: Vec<i64>,
+    /// Whether nodes gave way, stored ones or such of this batch.
+    pub(super) is_short: bool,
 }
 
 /// What a row adds to what is kept.
@@ -53,6 +55,7 @@ impl EvictionRoom {
             candidates: VecDeque::new(),
             read_up_to: Some((i64::MIN, String::new())),
             evicted: Vec::new(),
+            is_short: false,
         }
     }
 
@@ -101,6 +104,7 @@ impl EvictionRoom {
             }
             nodes -= 1;
         }
+        self.is_short |= !stored.is_empty() || !new.is_empty();
         self.evicted.extend(stored.into_iter().map(|it| it.id));
         batch.retain(|name, _| !new.iter().any(|it| it == name));
         (self.nodes, self.bytes) = (nodes, bytes);

@@ -135,6 +135,23 @@ fn where_facts_are_required_a_node_without_facts_is_not_classified() {
 }
 
 #[test]
+fn a_node_that_gives_way_to_others_is_not_answered_from_what_was_known_of_it() {
+    let repository = repository(BY_FACTS);
+    let daemon = serve(&repository, &["--enc-facts", "required", "--store-max-nodes", "10"]);
+    check_in(&daemon, "a", "/v1/classified/nodes", DEBIAN);
+    for _ in 0..2 {
+        assert_eq!(daemon.get("/enc/a").status, 200);
+    }
+    for number in 0..20 {
+        let path = format!("/v1/classified/nodes/b{number}");
+        assert_eq!(daemon.request("POST", &path, DEBIAN).status, 200);
+    }
+    daemon.wait_until("it gave way", |it| it.get("/controller/nodes/a").status == 404);
+    let answer = daemon.get("/enc/a");
+    assert_eq!(answer.status, 404, "{}", answer.body);
+}
+
+#[test]
 fn facts_of_a_file_are_used_by_every_route_and_never_kept() {
     let repository = repository(BY_FACTS);
     let debian = BY_FACTS.replace("{apt: {}}", "{apt: {purge: true}}");
