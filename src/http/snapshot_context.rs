@@ -22,7 +22,7 @@ use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
-use crate::reconcile::{Controller, Freshness};
+use crate::reconcile::{Controller, Freshness, LookupError};
 use crate::snapshot::{AnsweredNode, LiveSnapshot, NoDocument, Snapshot};
 use crate::store::Answered;
 use crate::telemetry::Metrics;
@@ -63,13 +63,10 @@ where
                 (SnapshotChoice::Controller, Arc::clone(live.snapshot()), Some(live))
             }
             Some(named) => {
-                let choice = match named {
-                    Named::Answered(_) => SnapshotChoice::Controller,
-                    Named::Revision(_) | Named::Time(_) => SnapshotChoice::Client,
-                };
                 let asker = CommitAsker::of(parts);
                 // Boxed, since few requests name a commit, and the futures of all would have room for it.
-                let snapshot = Box::pin(named.find(Arc::clone(&controller), asker)).await?;
+                let found = Box::pin(named.find(Arc::clone(&controller), asker)).await?;
+                let (choice, snapshot) = found;
                 // Most clients that name a commit name the live one.
                 let live = controller.live().ok();
                 let live = live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot));
@@ -92,7 +89,7 @@ pub(super) type MatchedGroups = Result<Vec<GroupIndex>, ClassificationError>;
 /// Who chose the snapshot of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SnapshotChoice {
-    /// The controller: it is or was live, and the node gets what it says.
+    /// The controller of this daemon or of another replica: it is followed, or was live, and the node gets what it says.
     Controller,
     /// The client, which asks what another commit would say.
     Client,
@@ -126,28 +123,41 @@ impl Named {
         self,
         controller: Arc<Controller>,
         asker: CommitAsker,
-    ) -> Result<Arc<Snapshot>, ApiError> {
+    ) -> Result<(SnapshotChoice, Arc<Snapshot>), ApiError> {
         if !asker.reads && !matches!(self, Self::Answered(_)) {
             return Err(asker.denied());
         }
         let find = move || match self {
-            Self::Answered(commit) if !asker.reads => {
-                let found = controller.followed_snapshot(commit);
-                let found = found.map_err(|it| ApiError::from(it).without_groups())?;
-                found.ok_or_else(|| asker.denied())
+            Self::Answered(commit) => {
+                // Nodes run with what it says: it must be no older than what is live may be.
+                controller.check_fresh()?;
+                let found = controller.followed_snapshot(commit).map_err(|error| {
+                    let error = ApiError::from(error);
+                    if asker.reads { error } else { error.without_groups() }
+                })?;
+                match found {
+                    Some(snapshot) => Ok((SnapshotChoice::Controller, snapshot)),
+                    None if !asker.reads => Err(asker.denied()),
+                    None => by_client(controller.snapshot_from_elsewhere(commit)),
+                }
             }
-            Self::Answered(commit) => Ok(controller.snapshot_from_elsewhere(commit)?),
-            Self::Revision(revision) => match revision.parse() {
+            Self::Revision(revision) => by_client(match revision.parse() {
                 // What another replica answered from may be on its way to this one.
                 Ok(commit) if controller.follows_a_remote() => {
-                    Ok(controller.snapshot_from_elsewhere(commit)?)
+                    controller.snapshot_from_elsewhere(commit)
                 }
-                _ => Ok(controller.snapshot_at(&revision)?),
-            },
-            Self::Time(time) => Ok(controller.snapshot_then(time)?),
+                _ => controller.snapshot_at(&revision),
+            }),
+            Self::Time(time) => by_client(controller.snapshot_then(time)),
         };
         REPOSITORY.run(find).await
     }
+}
+
+fn by_client(
+    found: Result<Arc<Snapshot>, LookupError>,
+) -> Result<(SnapshotChoice, Arc<Snapshot>), ApiError> {
+    Ok((SnapshotChoice::Client, found?))
 }
 
 /// Who asks for another commit than the live one: only callers who may read choose among all of the repository.

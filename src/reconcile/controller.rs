@@ -187,9 +187,18 @@ impl Controller {
     /// As [`Controller::snapshot`].
     pub fn live(&self) -> Result<Arc<LiveSnapshot>, LookupError> {
         let live = self.stages.live.stable().ok_or(LookupError::NoSnapshot)?;
+        self.check_fresh().map(|()| live)
+    }
+
+    /// Checks that this daemon does not refuse to answer nodes for not having seen the branch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it does.
+    pub fn check_fresh(&self) -> Result<(), LookupError> {
         match self.freshness() {
             Freshness::Stale(age, OnStale::Refuse) => Err(LookupError::Stale(age)),
-            Freshness::Stale(..) | Freshness::Fresh => Ok(live),
+            Freshness::Stale(..) | Freshness::Fresh => Ok(()),
         }
     }
 

@@ -108,6 +108,45 @@ fn a_commit_that_is_not_valid_never_answers_however_it_is_asked_for() {
     assert_eq!(answered(&daemon), Some(first));
 }
 
+#[test]
+fn what_another_branch_would_say_is_not_noted_as_what_a_node_got() {
+    let (repository, first) = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--branch", "main"]);
+    daemon.wait_until("it answers", |it| answered(it).is_some());
+    let side = repository.commit("side", &[("groups/b.yaml", &group("B"))]);
+    let point = |name: &str, commit: &str| {
+        repository.git().reference(name, commit.parse().unwrap(), true, "test").unwrap();
+    };
+    point("refs/heads/side", &side);
+    point("refs/heads/main", &first);
+    let main = repository.commit("main", &[("groups/c.yaml", &group("C"))]);
+    daemon.wait_until("it moved on", |it| answered(it).as_deref() == Some(&main));
+    for (commit, noted) in [(&first, &first), (&side, &first), (&main, &main)] {
+        let header = format!("X-Clade-Commit: {commit}\r\n");
+        let body = r#"{"fact": {}, "trusted": {}}"#;
+        let path = "/v1/classified/nodes/n";
+        let answer = daemon.request_with("POST", path, &header, body);
+        assert_eq!(answer.header("X-Clade-Commit"), Some(commit.as_str()));
+        daemon.wait_until("it is noted", |it| {
+            it.get("/controller/nodes/n").json()["commit"] == noted.as_str()
+        });
+    }
+}
+
+#[test]
+fn a_commit_that_is_named_does_not_answer_where_the_daemon_refuses_to() {
+    let (repository, first) = repository();
+    let stale = ["--max-staleness", "1s", "--on-stale", "refuse", "--interval", "1h"];
+    let path = repository.text_path();
+    let daemon = Daemon::start(&[&["--repo", path.as_str()], &stale[..]].concat());
+    daemon.wait_until("it is stale", |it| it.get("/enc/n").status == 503);
+    let header = format!("X-Clade-Commit: {first}\r\n");
+    let answer = daemon.request_with("GET", "/enc/n", &header, "");
+    assert_eq!((answer.status, answer.json()["kind"].as_str()), (503, Some("no-snapshot")));
+    // A question about a commit is not what a run gets.
+    assert_eq!(daemon.get(&format!("/enc/n?commit={first}")).status, 200);
+}
+
 /// The procedure of docs/guides/operations.md: all replicas follow a ref that only people move.
 #[test]
 fn a_ref_of_the_repository_pins_all_replicas() {
