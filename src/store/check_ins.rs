@@ -369,12 +369,16 @@ impl CheckIns {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not known to be deleted.
+    /// Returns an error if it is not known to be deleted: a damaged file that is put aside may hold a node
+    /// that is not known.
     pub fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
         if check_name(name).is_err() {
             return Ok(false);
         }
-        self.0.writer.forget_node(name)
+        match self.0.writer.forget_node(name)? {
+            true => Ok(true),
+            false => self.0.file.lost(name, None).map_or(Ok(false), Err),
+        }
     }
 
     /// Calls `each` with all nodes, some at a time, by name: with the facts that rules mention, where those

@@ -637,7 +637,15 @@ fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
         // Also when they no longer wait to be written.
         store.0.writer.take_turn().unwrap();
     }
+    // What the file may hold is not deleted: it is not unknown.
+    let fault = |name: &str| store.forget_node(name).map_err(|it| it.fault);
+    assert_eq!(fault("whole"), Ok(true));
+    assert_eq!(
+        (fault("whole"), fault("unknown")),
+        (Err(StoreFault::PutAside), Err(StoreFault::PutAside))
+    );
     std::fs::remove_file(find_put_aside(&path).unwrap()).unwrap();
+    assert_eq!((fault("whole"), fault("unknown")), (Ok(false), Ok(false)));
     let found = store.get("without-trusted").unwrap().whole().unwrap();
     assert_eq!(found, Some(check_in("without-trusted", 1)));
 }
