@@ -44,6 +44,7 @@ mod verifier;
 
 // What runs the stages, and what they share
 mod clock;
+mod contact_file;
 mod controller;
 mod errors;
 mod journal;

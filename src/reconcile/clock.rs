@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// What the clocks show.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,14 @@ impl Now {
     #[cfg(test)]
     pub(super) fn later(self, passed: Duration) -> Self {
         Self { wall: self.wall + passed, monotonic: self.monotonic + passed }
+    }
+
+    /// Returns what the time of day was a while ago, by a clock that was not set since.
+    pub(super) fn ago(self, passed: Duration) -> Timestamp {
+        SignedDuration::try_from(passed)
+            .ok()
+            .and_then(|passed| self.wall.checked_sub(passed).ok())
+            .unwrap_or(Timestamp::MIN)
     }
 
     /// Returns how long ago something was.

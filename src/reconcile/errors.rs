@@ -16,7 +16,7 @@ pub enum LookupError {
     #[error("no commit answers yet")]
     NoSnapshot,
     /// The live snapshot is too old to answer.
-    #[error("the branch was last fetched {} s ago, longer than `--max-staleness` allows", .0.as_secs())]
+    #[error("the branch was not fetched for {} s, longer than `--max-staleness` allows", .0.as_secs())]
     Stale(Duration),
     /// There is no such commit.
     #[error(transparent)]

@@ -195,9 +195,9 @@ impl Fetcher {
         trigger: Trigger,
         began: FetchBegan,
     ) -> Following<'r> {
-        let (live_last, followed_last, accepted) = {
+        let (live_last, followed_last, accepted, resumed_at) = {
             let journal = self.recorder.journal();
-            (journal.live(), journal.followed(), journal.accepted())
+            (journal.live(), journal.followed(), journal.accepted(), journal.resumed_at())
         };
         let pinned_late = self.pinned_late(repository);
         let is_signed_now = self.is_signed_now(repository, pinned_late.unwrap_or(head));
@@ -209,6 +209,7 @@ impl Fetcher {
             live_last,
             followed_last,
             accepted,
+            resumed_at,
             pinned_late,
             is_signed_now,
         }

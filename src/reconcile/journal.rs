@@ -118,7 +118,7 @@ impl Journal {
             Some(last) => {
                 let passed = now.since(last.monotonic);
                 let until = after(last.wall, passed);
-                let since = before(now.wall, passed);
+                let since = now.ago(passed);
                 let drift = now.wall.duration_since(until).abs();
                 (drift > DRIFT).then_some(Event::ClockSet { until, since })
             }
@@ -172,13 +172,6 @@ fn after(time: Timestamp, passed: Duration) -> Timestamp {
         .ok()
         .and_then(|passed| time.checked_add(passed).ok())
         .unwrap_or(Timestamp::MAX)
-}
-
-fn before(time: Timestamp, passed: Duration) -> Timestamp {
-    SignedDuration::try_from(passed)
-        .ok()
-        .and_then(|passed| time.checked_sub(passed).ok())
-        .unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]

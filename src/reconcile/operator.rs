@@ -47,7 +47,9 @@ impl Operator {
         tracing::info!(%commit, actor = by.actor, reason = by.reason, "an operator pins the commit");
         self.recorder.record(Event::Pinned { commit, by })?;
         let pin = self.recorder.journal().pinned();
-        self.state.lock().set_pinned(pin);
+        if let Some(pin) = pin {
+            self.state.lock().pin_now(pin, Now::read());
+        }
         let activated = activation.activate(&repository, snapshot, Cause::Pinned, Instant::now());
         if activated == Err(Withheld::Stopping) {
             // It is on disk, and live after the restart.

@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::clock::Now;
 use super::commit_status::StatusQueue;
+use super::contact_file::ContactFile;
 use super::errors::StorageError;
 use super::journal::{Event, Journal};
 use super::shared_state::SharedState;
@@ -25,6 +27,8 @@ pub(super) struct Recorder {
     source: Arc<Source>,
     /// Where a forge gets commit statuses.
     statuses: Option<Arc<StatusQueue>>,
+    /// Where the time of the last fetch is kept.
+    contact: Option<ContactFile>,
 }
 
 impl Recorder {
@@ -33,13 +37,23 @@ impl Recorder {
         state: Arc<SharedState>,
         source: Arc<Source>,
         statuses: Option<Arc<StatusQueue>>,
+        contact: Option<ContactFile>,
     ) -> Self {
-        Self { journal: Mutex::new(journal), state, source, statuses }
+        Self { journal: Mutex::new(journal), state, source, statuses, contact }
     }
 
     /// Locks the journal for reading.
     pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock()
+    }
+
+    /// Returns when the branch was last seen before the restart.
+    pub(super) fn last_contact(&self, now: Now) -> Option<Timestamp> {
+        let mut contacts = self.journal().contacts();
+        contacts.extend(self.contact.as_ref().and_then(ContactFile::load));
+        // A time that has not come yet is of a clock that ran ahead, or was set back since.
+        let past = contacts.iter().copied().filter(|it| *it <= now.wall).max();
+        past.or_else(|| (!contacts.is_empty()).then_some(now.wall))
     }
 
     /// Records an event of which an operator or a client is told next: it is on disk, or it does not
@@ -107,7 +121,8 @@ impl Recorder {
         }
     }
 
-    /// Writes what the disk did not take, notices when the clock is set, and notes which conditions hold.
+    /// Writes what the disk did not take and when the branch was last seen, notices when the clock is set, and
+    /// notes which conditions hold.
     pub(super) fn tick(&self) {
         self.state.lock().note_conditions(Now::read());
         let failing = self.state.lock().storage.is_some();
@@ -117,7 +132,21 @@ impl Recorder {
             if failing { journal.retry() } else { journal.save_all() }
         };
         self.note_storage(written);
+        self.save_contact();
         self.check_objects();
+    }
+
+    /// Keeps the time of the last fetch for the next start.
+    fn save_contact(&self) {
+        let Some(file) = &self.contact else { return };
+        let now = Now::read();
+        let (last_seen, is_urgent) = {
+            let state = self.state.lock();
+            (state.last_seen(now), state.failure.is_some() || state.stopping)
+        };
+        if let Some(time) = last_seen {
+            file.save(time, is_urgent, now);
+        }
     }
 
     /// Finds out whether objects can be written again that the disk did not take.

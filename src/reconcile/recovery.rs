@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::activator::Activator;
+use super::clock::Now;
 use super::fetcher::Fetcher;
 use super::journal::{Event, Stage};
 use super::outcome::Outcome;
@@ -32,6 +33,7 @@ impl Recovery<'_> {
     /// Makes the commit live that was live before the restart, if the mirror has it, and follows the
     /// head that was fetched last.
     pub(super) fn run(&self) {
+        self.recover_contact();
         let pin = self.recorder.journal().pinned();
         let pinned = pin.as_ref().map(|it| it.commit);
         self.state.lock().set_pinned(pin);
@@ -57,6 +59,14 @@ impl Recovery<'_> {
             && let Some(observed) = self.observed_last(&repository)
         {
             self.fetcher.follow_recovered(&repository, observed);
+        }
+    }
+
+    /// Counts on from when the branch was last seen.
+    fn recover_contact(&self) {
+        let now = Now::read();
+        if let Some(time) = self.recorder.last_contact(now) {
+            self.state.lock().recovered_contact(time, now);
         }
     }
 
@@ -95,7 +105,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Returns the head that the mirror was at last, with when that was, as far as the journal knows.
+    /// Returns the head that the mirror was at last, if the journal knows it, with when it was last seen there.
     fn observed_last(&self, repository: &Repository) -> Option<ObservedCommit> {
         let head = repository.resolve("HEAD").ok()?;
         let journal = self.recorder.journal();
@@ -105,6 +115,8 @@ impl Recovery<'_> {
             Event::Pushing { writes } => writes.iter().any(|it| it.commit == head),
             _ => false,
         });
-        Some(ObservedCommit { commit: head, fetched_at: when?.time })
+        let known = when?.time;
+        let last_contact = self.state.lock().last_contact_time();
+        Some(ObservedCommit { commit: head, fetched_at: last_contact.unwrap_or(known) })
     }
 }

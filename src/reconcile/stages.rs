@@ -11,6 +11,7 @@ use super::blame::pages_of;
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::{CommitStatusReporter, StatusQueue};
+use super::contact_file::ContactFile;
 use super::edit_history::EditHistory;
 use super::fetcher::Fetcher;
 use super::journal::Journal;
@@ -88,11 +89,14 @@ impl Stages {
         let state = Arc::new(SharedState::new(state));
         let live = Arc::new(LiveSnapshots::default());
         let forge = settings.reporting.map(|it| (Arc::new(it), Arc::<StatusQueue>::default()));
+        let limit = settings.policy.max_staleness;
+        let contact = settings.data.as_deref().map(|it| ContactFile::new(it, limit));
         let recorder = Arc::new(Recorder::new(
             journal,
             Arc::clone(&state),
             Arc::clone(&source),
             forge.as_ref().map(|(_, statuses)| Arc::clone(statuses)),
+            contact,
         ));
         let verifier =
             Verifier::new(settings.verification, Arc::clone(&recorder), Arc::clone(&live));

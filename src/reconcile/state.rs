@@ -49,10 +49,14 @@ pub(super) struct ReconcileState {
     pub(super) last_change: Option<Timestamp>,
     /// When the branch was last fetched, by the monotonic clock.
     pub(super) last_contact: Option<Instant>,
+    /// When it was last fetched before the restart.
+    earlier_contact: Option<EarlierContact>,
     pub(super) failure: Option<(FetchFailure, String)>,
     pub(super) failures: u32,
     rewritten: Option<Rewrite>,
     behind: Option<Behind>,
+    /// The ancestor of the live commit that the remote still showed when `rewind_grace` was over.
+    confirmed_rewind: Option<CommitId>,
     pub(super) expected: Vec<Expected>,
     /// A commit that a webhook announced and that the remote never showed.
     invisible: Option<CommitId>,
@@ -163,6 +167,15 @@ struct Behind {
     since: Instant,
 }
 
+/// A fetch of before the restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EarlierContact {
+    /// When it was, by the clock of this machine.
+    time: Timestamp,
+    /// How long before the start.
+    age: Duration,
+}
+
 /// A commit that a webhook announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
@@ -176,7 +189,7 @@ pub(super) struct Expected {
 pub enum Freshness {
     /// The branch was seen lately, or no `max_staleness` is set.
     Fresh,
-    /// It was last seen so long ago.
+    /// It was not seen for so long.
     Stale(Duration, OnStale),
 }
 
@@ -196,10 +209,12 @@ impl ReconcileState {
             last_attempt: None,
             last_change: None,
             last_contact: None,
+            earlier_contact: None,
             failure: None,
             failures: 0,
             rewritten: None,
             behind: None,
+            confirmed_rewind: None,
             expected: Vec::new(),
             invisible: None,
             storage: None,
@@ -270,16 +285,44 @@ impl ReconcileState {
 
     /// Returns how fresh the answers are.
     pub(super) fn freshness(&self, now: Now) -> Freshness {
-        let age = now.since(self.last_contact.unwrap_or(self.started));
+        let age = self.staleness(now);
         match self.policy.max_staleness {
             Some(limit) if age > limit => Freshness::Stale(age, self.policy.on_stale),
             _ => Freshness::Fresh,
         }
     }
 
-    /// An operator pinned a commit, now or before the restart.
+    /// Returns for how long the branch was not seen, across restarts; since the start if it never was.
+    pub(super) fn staleness(&self, now: Now) -> Duration {
+        match self.last_contact {
+            Some(contact) => now.since(contact),
+            None => {
+                let before = self.earlier_contact.map_or(Duration::ZERO, |it| it.age);
+                before.saturating_add(now.since(self.started))
+            }
+        }
+    }
+
+    /// Returns when the branch was last seen, as the clock of this machine counts now.
+    pub(super) fn last_seen(&self, now: Now) -> Option<Timestamp> {
+        let was_seen = self.last_contact.is_some() || self.earlier_contact.is_some();
+        was_seen.then(|| now.ago(self.staleness(now)))
+    }
+
+    /// The commit was pinned before the restart.
     pub(super) fn set_pinned(&mut self, pin: Option<Pin>) {
         self.pin = pin;
+    }
+
+    /// An operator pins a commit. A head that is live gives way to it and waits, whether the remote can be
+    /// fetched or not.
+    pub(super) fn pin_now(&mut self, pin: Pin, now: Now) {
+        let pinned = pin.commit;
+        self.pin = Some(pin);
+        if let Some(head) = self.head().filter(|it| *it != pinned && self.live == Some(*it)) {
+            let candidate = Candidate::new(head, Trigger::Manual, now.monotonic);
+            self.candidate = Some(candidate.with(Progress::Held));
+        }
     }
 
     /// An operator has the branch followed again, also where it left its history.

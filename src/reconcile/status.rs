@@ -85,8 +85,8 @@ pub struct RemoteState {
     pub last_contact: Option<Timestamp>,
     /// When the branch moved last.
     pub last_change: Option<Timestamp>,
-    /// How many seconds ago the branch was last seen; none before the first time.
-    pub staleness_seconds: Option<u64>,
+    /// For how many seconds the branch was not seen, across restarts; since the start if it never was.
+    pub staleness_seconds: u64,
     /// How many tries failed in a row.
     pub consecutive_failures: u32,
     /// What the last one failed with.

@@ -193,8 +193,8 @@ pub struct Scrape {
     pub last_change: Option<i64>,
     /// When a commit began to answer last.
     pub last_activation: Option<i64>,
-    /// How many seconds ago the branch was seen.
-    pub staleness: Option<u64>,
+    /// For how many seconds the branch was not seen.
+    pub staleness: u64,
     /// How many looks failed in a row.
     pub failures: u32,
 }
@@ -311,7 +311,7 @@ metrics! {
     last_activation: Seconds = Gauge::default(),
         "source_last_activation_timestamp_seconds", "Time of the last activation";
     staleness: Seconds = Gauge::default(),
-        "source_staleness_seconds", "Seconds since the last successful fetch, by a monotonic clock";
+        "source_staleness_seconds", "Seconds since the last successful fetch, across restarts; since the start before the first one";
     connections: Family<Connections, Gauge> = Family::default(),
         "http_connections", "Open connections, by listener";
     connection_ends: Family<ConnectionEnded, Counter> = Family::default(),
@@ -525,7 +525,7 @@ impl Metrics {
             (&self.last_contact, scrape.last_contact),
             (&self.last_change, scrape.last_change),
             (&self.last_activation, scrape.last_activation),
-            (&self.staleness, scrape.staleness.and_then(|it| i64::try_from(it).ok())),
+            (&self.staleness, i64::try_from(scrape.staleness).ok()),
         ] {
             // Seconds since 1970 are exact in a double for longer than needed.
             gauge.set(jiff::SignedDuration::from_secs(value.unwrap_or_default()).as_secs_f64());
@@ -556,7 +556,7 @@ mod tests {
             groups: 42,
             revision: Some("abc".to_owned()),
             conditions: vec![("Ready".to_owned(), true)],
-            staleness: Some(7),
+            staleness: 7,
             ..Scrape::default()
         };
         metrics.render(&Scrape { revision: Some("old".to_owned()), ..scrape.clone() });

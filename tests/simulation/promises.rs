@@ -8,6 +8,7 @@ use super::world::{Defect, Shown, World};
 use crate::model::CommitId;
 use crate::reconcile::journal::Event;
 use crate::reconcile::policy::OnRewrite;
+use crate::reconcile::status::ConditionKind;
 
 impl World {
     /// Returns the commit that is live now.
@@ -149,17 +150,21 @@ impl World {
         let head = self.remote.head().unwrap();
         let (held, conditions, storage) = {
             let mut state = self.daemon.as_ref().unwrap().stages.state.lock();
-            (state.held(), state.conditions(self.now).len(), state.storage.clone())
+            (state.held(), state.conditions(self.now), state.storage.clone())
         };
+        let lags = conditions.iter().any(|it| it.kind == ConditionKind::RemoteBehind);
         let is_held = self.policy.on_rewrite == OnRewrite::Hold && held == Some(head);
         let follows = match self.commits[&head].is_valid {
             _ if self.pinned.is_some() => self.live == self.pinned,
             true => self.live == Some(head) || is_held,
-            false => self.live != Some(head) && conditions > 0,
+            false => self.live != Some(head) && !conditions.is_empty(),
         };
         if !follows {
             let live = self.live;
             self.break_promise(&format!("the branch is at {head}, {live:?} is live"));
+        }
+        if lags {
+            self.break_promise("the grace of a rewind ends once: the remote is said to lag");
         }
         if let Some(storage) = storage {
             self.break_promise(&format!("the disk is whole, and the status has {storage:?}"));

@@ -35,7 +35,7 @@ impl From<LookupError> for ApiError {
             LookupError::Stale(age) => {
                 let seconds = age.as_secs();
                 let message = format!(
-                    "The repository was last fetched {seconds} s ago, longer than `--max-staleness` allows."
+                    "The repository was not fetched for {seconds} s, longer than `--max-staleness` allows."
                 );
                 let details = Age { staleness_seconds: seconds };
                 Self::new(ErrorKind::NoSnapshot, message, details)

@@ -107,7 +107,8 @@ pub struct Remote {
     /// When the branch moved last.
     #[schema(required)]
     pub last_change: Option<Timestamp>,
-    /// How many seconds ago the branch was seen; null before the first time.
+    /// For how many seconds the branch was not seen, across restarts; since the start if it never was. Older
+    /// versions answered null there.
     #[schema(required)]
     pub staleness_seconds: Option<u64>,
     /// How many fetches failed in a row.
@@ -193,7 +194,7 @@ impl From<reconcile::Status> for Status {
                 last_attempt: remote.last_attempt,
                 last_contact: remote.last_contact,
                 last_change: remote.last_change,
-                staleness_seconds: remote.staleness_seconds,
+                staleness_seconds: Some(remote.staleness_seconds),
                 consecutive_failures: remote.consecutive_failures,
                 error: remote.error,
                 expected: remote.expected,

@@ -10,6 +10,7 @@ use super::timeline;
 use crate::model::CommitId;
 use crate::reconcile::attribution::Pin;
 use crate::reconcile::clock::Now;
+use crate::reconcile::trigger::Trigger;
 
 /// How many writes are known again when they are sent again.
 const REPEATABLE: usize = 1_000;
@@ -67,6 +68,12 @@ impl Journal {
             Event::Pinned { .. } | Event::Activated { .. } => Some(None),
             _ => None,
         })?
+    }
+
+    /// Returns the head at which an operator resumed, as long as no commit was made live since; none if it
+    /// was live then.
+    pub fn resumed_at(&self) -> Option<CommitId> {
+        self.accepted().filter(|it| self.live() != Some(*it))
     }
 
     /// Returns the writes that were to be pushed not long ago and whose clients have no answer, the
@@ -131,6 +138,17 @@ impl Journal {
             _ => None,
         });
         all.take(most).collect()
+    }
+
+    /// Returns when the branch moved or was pushed to, and so was seen, oldest first.
+    pub(in crate::reconcile) fn contacts(&self) -> Vec<Timestamp> {
+        let is_contact = |event: &Event| match event {
+            Event::Fetched { .. } => true,
+            // A commit of the mirror may be made live without the remote.
+            Event::Activated { trigger, .. } => *trigger == Trigger::Write,
+            _ => false,
+        };
+        self.records().iter().filter(|it| is_contact(&it.event)).map(|it| it.time).collect()
     }
 
     /// Returns which heads were seen when, oldest first.

@@ -177,6 +177,7 @@ impl ReconcileState {
             self.candidate = None;
         }
         self.behind = None;
+        self.confirmed_rewind = None;
         self.unrecovered = None;
         self.objects.settle();
     }

@@ -26,9 +26,9 @@ impl ReconcileState {
     pub(in crate::reconcile) fn remote(&self, now: Now) -> RemoteState {
         RemoteState {
             last_attempt: self.last_attempt,
-            last_contact: self.observed.map(|it| it.fetched_at),
+            last_contact: self.last_contact_time(),
             last_change: self.last_change,
-            staleness_seconds: self.last_contact.map(|it| now.since(it).as_secs()),
+            staleness_seconds: self.staleness(now).as_secs(),
             consecutive_failures: self.failures,
             error: self.failure.as_ref().map(|(_, message)| message.clone()),
             expected: self.expected.iter().map(|it| it.commit).collect(),
@@ -160,7 +160,7 @@ impl ReconcileState {
         });
         let stale = match freshness {
             Freshness::Stale(age, _) => {
-                let message = format!("the branch was last seen {} s ago", age.as_secs());
+                let message = format!("the branch was not seen for {} s", age.as_secs());
                 Some(holds(Kind::Stale, Reason::MaxStalenessExceeded, message))
             }
             Freshness::Fresh => None,

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Ancestry, Behind, Candidate, Expected, Progress, ReconcileState, Rewrite, SourceKind};
+use jiff::Timestamp;
+
+use super::{
+    Ancestry, Behind, Candidate, EarlierContact, Expected, Fallback, Progress, ReconcileState,
+    Rewrite, SourceKind,
+};
 use crate::git::{FetchError, SignatureFault, Signer};
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
@@ -48,6 +53,8 @@ pub(in crate::reconcile) struct Following<'a> {
     pub(in crate::reconcile) followed_last: Option<CommitId>,
     /// The head that an operator accepted although it does not descend from the live commit.
     pub(in crate::reconcile) accepted: Option<CommitId>,
+    /// The head at which an operator resumed, as long as no commit was made live since.
+    pub(in crate::reconcile) resumed_at: Option<CommitId>,
     /// The pinned commit if it has arrived and is not live yet: the mirror was lost.
     pub(in crate::reconcile) pinned_late: Option<CommitId>,
     /// Whether a head that was rejected for its signature has a good one now.
@@ -155,16 +162,21 @@ impl ReconcileState {
         let pinned_late = following.pinned_late.filter(|it| self.pinned() == Some(*it));
         let head = pinned_late.unwrap_or(head);
         let known = self.candidate.as_ref().filter(|it| it.commit == head);
-        let waits = known.map(|it| matches!(it.progress, Progress::Held));
-        if waits == Some(false) && !following.is_signed_now {
-            // It is on its way, or was rejected: what is wrong with it does not change.
+        let (is_under_way, is_waiting, was_rejected) = match known.map(|it| &it.progress) {
+            None => (false, false, false),
+            Some(Progress::Pending | Progress::Building) => (true, false, false),
+            Some(Progress::Held) => (false, true, false),
+            Some(Progress::Failed(..)) => (false, false, true),
+        };
+        if is_under_way {
             return Ok(false);
         }
         let from = last.filter(|last| *last != head);
         let is_rewound = from.is_some_and(|last| ancestry.is_ancestor(head, last));
         let is_off = from.is_some_and(|last| !is_rewound && !ancestry.is_ancestor(last, head));
         // Waiting for a replica gains nothing where no commit is live.
-        let lags = is_rewound && self.live.is_some() && !is_pinned;
+        let lags =
+            is_rewound && self.live.is_some() && !is_pinned && following.accepted != Some(head);
         let lost = from.filter(|_| is_off || (is_rewound && !is_pinned));
         if lost.is_none() {
             self.accept_rewrite(head);
@@ -173,13 +185,27 @@ impl ReconcileState {
         let lags = self.holds_rewind(head, lags, now);
         let is_rewritten = self.holds_rewrite(head, lost, following.accepted);
         let is_held = is_pinned || lags || is_rewritten;
-        if is_held && waits == Some(true) {
+        // What is wrong with a rejected commit does not change.
+        let is_rejected = was_rejected && !following.is_signed_now;
+        if is_rejected || (is_held && is_waiting) {
             return Ok(false);
         }
         let since = self.first_evidence(head).unwrap_or(now.monotonic);
+        let fallback = self.fallback(head, following);
         // A held commit is built all the same: whether it is valid is worth knowing.
-        self.candidate = Some(Candidate::new(head, trigger, since));
+        self.candidate = Some(Candidate { fallback, ..Candidate::new(head, trigger, since) });
         Ok(true)
+    }
+
+    /// Returns what is live if a head is not valid. A resume holds until a commit is live after it, also
+    /// through a restart and where the branch goes on from the head at which the operator resumed.
+    fn fallback(&self, head: CommitId, following: &Following<'_>) -> Fallback {
+        let candidate = self.candidate.as_ref().filter(|it| it.fallback == Fallback::NewestValid);
+        let mut resumed_at = following.resumed_at.into_iter().chain(candidate.map(|it| it.commit));
+        match resumed_at.any(|it| following.ancestry.is_ancestor(it, head)) {
+            true => Fallback::NewestValid,
+            false => Fallback::Live,
+        }
     }
 
     /// A webhook announced a commit.
@@ -239,6 +265,19 @@ impl ReconcileState {
         self.failures = 0;
     }
 
+    /// The branch was last seen at a time before the restart. A time that has not come yet is taken for
+    /// now: the clock was set back.
+    pub(in crate::reconcile) fn recovered_contact(&mut self, time: Timestamp, now: Now) {
+        let age = Duration::try_from(now.wall.duration_since(time)).unwrap_or_default();
+        self.earlier_contact = Some(EarlierContact { time, age });
+    }
+
+    /// Returns when the branch was last seen, as the clock of this machine showed it then.
+    pub(in crate::reconcile) fn last_contact_time(&self) -> Option<Timestamp> {
+        let observed = self.observed.map(|it| it.fetched_at);
+        observed.or(self.earlier_contact.map(|it| it.time))
+    }
+
     /// The mirror is at a commit that an earlier run fetched.
     pub(in crate::reconcile) fn recovered_head(&mut self, observed: ObservedCommit) {
         self.observed = Some(observed);
@@ -248,6 +287,7 @@ impl ReconcileState {
     fn settle(&mut self) {
         self.candidate = None;
         self.behind = None;
+        self.confirmed_rewind = None;
         if self.rewritten.is_some_and(|it| Some(it.to) != self.head()) {
             self.rewritten = None;
         }
@@ -266,11 +306,16 @@ impl ReconcileState {
         self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
     }
 
-    /// Returns whether a head that is older than the live commit is taken for a replica's lag.
+    /// Returns whether a head that is older than the live commit is taken for a replica's lag: once, until the
+    /// branch moves.
     fn holds_rewind(&mut self, head: CommitId, is_rewound: bool, now: Now) -> bool {
         // A repository of this machine has no replicas.
         if !is_rewound || self.source == SourceKind::Local {
             self.behind = None;
+            self.confirmed_rewind = None;
+            return false;
+        }
+        if self.confirmed_rewind == Some(head) {
             return false;
         }
         let behind = match self.behind {
@@ -279,6 +324,7 @@ impl ReconcileState {
         };
         let lags = now.since(behind.since) < self.policy.rewind_grace;
         self.behind = lags.then_some(behind);
+        self.confirmed_rewind = (!lags).then_some(head);
         lags
     }
 

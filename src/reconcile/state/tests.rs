@@ -31,9 +31,9 @@ impl World {
     }
 }
 
-/// `a b c d` is the branch with `B` beside `b` and `x y` beside all but `a`.
+/// `a b c d` is the branch with `B` beside `b` and `x y Y` beside all but `a`.
 fn commits() -> Commits {
-    Commits::parse(&["a b c d", "a B c", "b C D e", "a x y"])
+    Commits::parse(&["a b c d", "a B c", "b C D e", "a x y Y"])
 }
 
 /// Each row: name, `--on-rewrite`, steps, and then the commit that answers, the one that is held, and
@@ -61,13 +61,27 @@ an acceptance is for one rewrite | hold | fetch c, build, fetch x, build, resume
 a replica lags | follow | fetch c, build, fetch b, build | c b RemoteBehind PromotionHeld
 a rewind is meant | follow | fetch c, build, fetch b, build, pass 31, fetch b, build | b - HistoryRewritten
 a rewind is held | hold | fetch c, build, fetch b, build, pass 31, fetch b, build | c b HistoryRewritten PromotionHeld
+a held rewind stays held | hold | fetch c, build, fetch b, build, pass 31, fetch b, build, pass 1, fetch b, build | c b HistoryRewritten PromotionHeld
+a held rewind stays held after its grace | hold | fetch c, build, fetch b, build, pass 31, fetch b, build, pass 31, fetch b, pass 1, fetch b, build | c b HistoryRewritten PromotionHeld
+a held rewind is accepted | hold | fetch c, build, fetch b, build, pass 31, fetch b, build, fetch b, resume, fetch b, build | b - HistoryRewritten
+an accepted rewind after a restart | hold | fetch c, build, fetch b, build, pass 31, fetch b, build, resume, restart, build | b - HistoryRewritten
+a held rewind goes further back | hold | fetch c, build, fetch b, build, pass 31, fetch b, build, fetch a, build | c a RemoteBehind PromotionHeld
+a rewind to a rejected commit | follow | fetch e, build, fetch C, build, pass 31, fetch C, build | e - CandidateRejected HistoryRewritten
 a replica catches up | follow | fetch c, build, fetch b, build, fetch d, build | d -
-pinned | follow | fetch b, build, pin a | a -
+pinned | follow | fetch b, build, pin a | a b PromotionHeld
+pinned without the remote | follow | fetch b, build, fail, pin a | a b FetchFailed PromotionHeld
+pinned at the head | follow | fetch b, build, pin a, pin b | b -
+pinned at another again | follow | fetch c, build, pin a, pin c, pin b, fetch c, build | b c PromotionHeld
 the branch goes on behind a pin | follow | fetch b, build, pin a, fetch c, build | a c PromotionHeld
 a pin while a commit is built | follow | fetch b, build, fetch c, pin a, build | a c PromotionHeld
 resumed | follow | fetch b, build, pin a, fetch c, build, resume, build | c -
 resumed at a rejected head | follow | fetch b, build, pin a, fetch D, build, resume, build | b - CandidateRejected
 resumed while a rejected head is built | follow | fetch b, build, pin a, fetch D, resume, build | b - CandidateRejected
+resumed at a rejected head before a restart | follow | fetch b, build, pin a, fetch D, build, resume, restart, build | b - CandidateRejected
+resumed at a rejected head that goes on before it is built | follow | fetch b, build, pin a, fetch C, resume, fetch D, build | b - CandidateRejected
+resumed at a rejected head that goes on after a restart | follow | fetch b, build, pin a, fetch C, resume, restart, fetch D, build | b - CandidateRejected
+a rejected head after a resume that is done | follow | fetch a, build, resume, fetch D, build | a - CandidateRejected
+a rewrite after a resume at a rejected head | hold | fetch b, build, fetch C, build, resume, build, fetch Y, build | b - CandidateRejected HistoryRewritten
 a pin after a restart | follow | fetch b, build, pin a, fetch c, restart, build | a c PromotionHeld
 resumed after a restart without the remote | follow | fetch b, build, pin a, fetch c, restart, fail, resume, build | c - FetchFailed
 a rewrite behind a pin | hold | fetch c, build, pin a, fetch x, build | a x HistoryRewritten PromotionHeld
@@ -134,6 +148,41 @@ fn a_condition_is_as_old_as_it_is_whenever_it_is_asked_for() {
 }
 
 #[test]
+fn staleness_goes_on_after_a_restart() {
+    let limit = Duration::from_mins(1);
+    let policy = Policy { max_staleness: Some(limit), ..Policy::default() };
+    let mut world = World::new(commits(), policy);
+    let seconds = |world: &World| world.state.remote(world.now()).staleness_seconds;
+    world.pass(Duration::from_secs(61));
+    assert_eq!(
+        (seconds(&world), world.conditions()),
+        (61, vec![ConditionKind::Stale]),
+        "never seen"
+    );
+    assert_eq!(world.state.remote(world.now()).last_contact, None);
+    world.fetch('b');
+    world.build();
+    let seen = world.now().wall;
+    world.pass(Duration::from_secs(50));
+    world.restart();
+    assert_eq!((seconds(&world), world.conditions()), (50, vec![]));
+    world.pass(Duration::from_secs(20));
+    assert_eq!((seconds(&world), world.conditions()), (70, vec![ConditionKind::Stale]));
+    assert_eq!(world.state.last_seen(world.now()), Some(seen));
+    world.restart();
+    assert_eq!((seconds(&world), world.conditions()), (70, vec![ConditionKind::Stale]));
+    assert_eq!(world.state.remote(world.now()).last_contact, Some(seen));
+    // The clock was set back to before that.
+    let now = world.now();
+    world.state.recovered_contact(now.wall + limit, now);
+    assert_eq!((seconds(&world), world.conditions()), (0, vec![]));
+    world.pass(Duration::from_secs(61));
+    assert_eq!(world.conditions(), [ConditionKind::Stale], "the age counts on");
+    world.fetch('b');
+    assert_eq!((seconds(&world), world.conditions()), (0, vec![]));
+}
+
+#[test]
 fn a_newer_commit_supersedes_the_one_that_is_built() {
     let mut world = World::new(commits(), Policy::default());
     world.fetch('b');
@@ -179,6 +228,7 @@ fn a_resume_after_the_pin_was_read_follows_the_head() {
         live_last: Some(world::id('b')),
         followed_last: Some(world::id('b')),
         accepted: None,
+        resumed_at: None,
         pinned_late: Some(world::id('a')),
         is_signed_now: false,
     };

@@ -243,6 +243,57 @@ fn being_stale_does_what_the_policy_says() {
 }
 
 #[test]
+fn being_stale_goes_on_after_a_restart_without_the_remote() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let away = repository.path().with_extension("away");
+    let data = tempfile::tempdir().unwrap();
+    let limit = ["--max-staleness", "2s", "--on-stale", "refuse"];
+    let daemon = start(&repository, &data, &limit);
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    std::fs::rename(repository.path(), &away).unwrap();
+    daemon.wait_until("the answers are stale", |it| has(it, "Stale"));
+    let contact = daemon.get("/controller/status").json()["remote"]["last_contact"].clone();
+    daemon.kill();
+    let daemon = start(&repository, &data, &limit);
+    assert_eq!(daemon.get("/v1/groups").status, 503);
+    let status = daemon.get("/controller/status").json();
+    assert!(has(&daemon, "Stale"), "{status}");
+    let staleness = status["remote"]["staleness_seconds"].as_u64().unwrap();
+    assert!(staleness >= 2, "{status}");
+    // The file is written once a second, so the last fetch of all may be missing in it.
+    let time = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>();
+    let before = time(&contact).unwrap() - jiff::SignedDuration::from_secs(3);
+    assert!(time(&status["remote"]["last_contact"]).unwrap() >= before, "{contact} {status}");
+    let metrics = daemon.get("/metrics").body;
+    let line = metrics.lines().find(|it| it.starts_with("clade_source_staleness_seconds "));
+    let metric: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(metric >= 2.0, "{metric}");
+    std::fs::rename(&away, repository.path()).unwrap();
+    daemon.wait_until("the answers are fresh again", |it| !has(it, "Stale"));
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+}
+
+#[test]
+fn a_resume_at_a_rejected_head_survives_a_kill() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    wait_for(&daemon, &second);
+    let pinned = daemon.request("POST", "/controller/pin", &json!({"commit": first}).to_string());
+    assert_eq!(pinned.status, 200);
+    repository.commit("broken", &[("groups/b.yaml", "name: [\n")]);
+    daemon.wait_until("the head is rejected", |it| has(it, "CandidateRejected"));
+    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &second);
+}
+
+#[test]
 fn settings_come_from_flags_variables_and_a_file_in_that_order() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("serve.yaml");

@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::world::{Commits, World, name};
 use crate::reconcile::journal::Event;
 use crate::reconcile::policy::{OnRewrite, Policy};
+use crate::reconcile::status::ConditionKind;
 
 const WALKS: u64 = 4_000;
 const STEPS: usize = 40;
+const INTERVAL: Duration = Duration::from_secs(30);
 
 struct Walk {
     random: fastrand::Rng,
@@ -185,6 +187,10 @@ impl Walk {
         if self.pinned.is_some() {
             assert_eq!(answers, self.pinned, "a pin holds, seed {seed}:\n{log}");
         }
+        if let Some(unseen) = self.world.unseen() {
+            let staleness = self.world.state.staleness(self.world.now());
+            assert_eq!(staleness, unseen, "an age goes on, seed {seed}:\n{log}");
+        }
         assert!(before.is_none() || answers.is_some(), "answers are lost, seed {seed}:\n{log}");
         if let (Some(from), Some(to)) = (before, answers)
             && from != to
@@ -205,6 +211,11 @@ impl Walk {
             self.world.pass(Duration::from_secs(31));
         }
         let log = self.log.join("\n");
+        let lags = self.world.conditions().contains(&ConditionKind::RemoteBehind);
+        assert!(!lags, "a grace ends once, seed {seed}:\n{log}");
+        let now = self.world.now();
+        let (wait, _) = self.world.state.next_fetch(INTERVAL, 0.5, now);
+        assert_eq!(wait, INTERVAL, "the remote gets a pause, seed {seed}:\n{log}");
         let (answers, held) = (self.world.answers, self.world.state.held().map(name));
         if self.pinned.is_some() {
             assert_eq!(answers, self.pinned, "seed {seed}:\n{log}");

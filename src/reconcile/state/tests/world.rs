@@ -81,6 +81,8 @@ pub(super) struct World {
     pub(super) answers: Option<char>,
     /// The head that the mirror keeps.
     mirror: Option<char>,
+    /// When the branch was last seen, since the start of the world.
+    seen: Option<Duration>,
 }
 
 impl World {
@@ -97,6 +99,7 @@ impl World {
             passed: Duration::ZERO,
             answers: None,
             mirror: None,
+            seen: None,
         }
     }
 
@@ -114,6 +117,7 @@ impl World {
         let began = self.state.fetch_began(now);
         self.state.fetch_ended();
         self.mirror = Some(head);
+        self.seen = Some(self.passed);
         if self.journal.live() != Some(id(head)) {
             self.journal.append(Event::Fetched { commit: id(head) }, now).unwrap();
         }
@@ -133,6 +137,7 @@ impl World {
             live_last: self.journal.live(),
             followed_last: self.journal.followed(),
             accepted: self.journal.accepted(),
+            resumed_at: self.journal.resumed_at(),
             pinned_late,
             is_signed_now: false,
         };
@@ -198,7 +203,8 @@ impl World {
         self.journal
             .append(Event::Pinned { commit: id(commit), by: Attribution::default() }, self.now())
             .unwrap();
-        self.state.set_pinned(self.journal.pinned());
+        let pin = self.journal.pinned().unwrap();
+        self.state.pin_now(pin, self.now());
         self.activate(commit, Cause::Pinned).unwrap();
     }
 
@@ -213,7 +219,12 @@ impl World {
     /// A write was pushed; the remote has it.
     pub(super) fn push(&mut self, commit: char) -> Result<(), Withheld> {
         let now = self.now();
-        match self.state.pushed(id(commit), &self.commits, now)? {
+        let before = self.state.head();
+        let pushed = self.state.pushed(id(commit), &self.commits, now)?;
+        if self.state.head() != before {
+            self.seen = Some(self.passed);
+        }
+        match pushed {
             Pushed::IsLive => Ok(()),
             Pushed::MayActivate => self.activate(commit, Cause::Written),
         }
@@ -224,6 +235,9 @@ impl World {
         let now = self.now();
         self.state = ReconcileState::new(self.policy, SourceKind::Remote, now);
         self.answers = None;
+        if let Some(seen) = self.seen {
+            self.state.recovered_contact(Timestamp::UNIX_EPOCH + seen, now);
+        }
         let pin = self.journal.pinned();
         let pinned = pin.as_ref().map(|it| it.commit);
         self.state.set_pinned(pin);
@@ -231,9 +245,15 @@ impl World {
             self.activate(name(last), Cause::Recovered).unwrap();
         }
         if let Some(head) = self.mirror {
-            self.state.recovered_head(ObservedCommit { commit: id(head), fetched_at: now.wall });
+            let fetched_at = self.state.last_contact_time().unwrap();
+            self.state.recovered_head(ObservedCommit { commit: id(head), fetched_at });
             self.follow(head, Trigger::Startup);
         }
+    }
+
+    /// Returns for how long the branch was not seen.
+    pub(super) fn unseen(&self) -> Option<Duration> {
+        self.seen.map(|seen| self.passed.saturating_sub(seen))
     }
 
     /// Returns the conditions beside `Ready`.
