@@ -43,6 +43,10 @@ impl LooseObject {
     ///
     /// Returns what is wrong first. Whether the content has the hash that names it is not checked.
     pub(super) fn read(path: &Path, most: u64) -> Result<Self, LooseFault> {
+        // Opening a pipe would wait for a writer.
+        if !path.metadata()?.is_file() {
+            return Err(LooseFault::Damaged("it is not a file"));
+        }
         Self::inflate(&mut File::open(path)?, most)
     }
 

@@ -71,6 +71,8 @@ impl MoveLock {
 
     /// Takes the lock over that a process of ours left when it was killed, and returns what it was about to do.
     pub(super) fn take_over(path: &Path) -> Option<(Self, Move)> {
+        // Opening a pipe would wait for a writer.
+        path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
         let mut file = File::open(path).ok()?;
         let mut text = String::new();
         (&mut file).take(LONGEST).read_to_string(&mut text).ok()?;
@@ -89,6 +91,9 @@ impl MoveLock {
     /// Returns whether a lock is there that a process of ours took.
     pub(super) fn is_ours(path: &Path) -> bool {
         let mut mark = [0; MARK.len()];
+        if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+            return false;
+        }
         let read = File::open(path).and_then(|mut it| it.read_exact(&mut mark));
         read.is_ok() && mark == *MARK.as_bytes()
     }
@@ -130,6 +135,17 @@ impl Move {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// Returns whether no process has a lock, now or within a second.
+pub(super) fn is_released(path: &Path) -> bool {
+    for _ in 0..TRIES {
+        if !path.exists() {
+            return true;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
 }
 
 fn identity(metadata: &fs::Metadata) -> (u64, u64) {

@@ -15,7 +15,7 @@ use super::refs::WATCHED;
 use super::remote::Remote;
 use super::repository::Repository;
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
-use super::working_tree::{CheckedOut, recover_all};
+use super::working_tree::{CheckedOut, recover_all, wait_for_others};
 use crate::model::CommitId;
 
 /// The ref that names what is pushed.
@@ -297,6 +297,13 @@ impl Repository {
             Some(tree) => tree.follow(files, &way, || self.move_branch(branch, commit, expected)),
             None => {
                 let _lock = MoveLock::take(self.write_lock(), &way).map_err(PushError::Failed)?;
+                if expected.is_some() {
+                    wait_for_others(inner)?;
+                    // It may have been checked out meanwhile.
+                    if CheckedOut::of(inner, branch)?.is_some() {
+                        return Err(PushError::Moved);
+                    }
+                }
                 self.move_branch(branch, commit, expected)
             }
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use git2::build::CheckoutBuilder;
 
 use super::failure::{FetchError, FetchFailure, failure_of};
-use super::move_lock::Move;
+use super::move_lock::{self, Move};
 use super::object_guard::guard;
 use super::object_id::{id_of, oid};
 use super::push_error::PushError;
@@ -32,13 +32,19 @@ impl CheckedOut {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is checked out in several, or one cannot be opened.
+    /// Returns an error if it is checked out in several, one cannot be opened, or it is rebased in one: then git puts it
+    /// back where it was, whatever was written to it meanwhile.
     pub(super) fn of(
         repository: &git2::Repository,
         branch: &str,
     ) -> Result<Option<Self>, PushError> {
         let mut found: Option<Self> = None;
         for place in Place::all(repository).map_err(|it| failed(&it))? {
+            if place.is_rebasing(branch) {
+                let directory = place.directory().display();
+                let message = format!("the branch is being rebased (`{directory}`)");
+                return Err(busy(message));
+            }
             if place.branch().as_deref() != Some(branch) {
                 continue;
             }
@@ -69,8 +75,9 @@ impl CheckedOut {
     ) -> Result<(), PushError> {
         let lock = IndexLock::take(self.repository.path(), way).map_err(PushError::Failed)?;
         let head = || self.repository.refname_to_id(&way.branch).ok().map(id_of);
-        // From here on, no commit is made in this working tree.
-        if head() != Some(way.from) {
+        // From here on, no commit is made in this working tree, and it is not switched to another branch.
+        let is_there = branch_in(self.repository.path()).as_deref() == Some(&*way.branch);
+        if !is_there || head() != Some(way.from) {
             return Err(PushError::Moved);
         }
         self.check_unchanged(files)?;
@@ -156,6 +163,9 @@ impl CheckedOut {
         let is_linked = self.repository.is_worktree();
         let place = if is_linked { self.root.as_path() } else { self.repository.path() };
         let repository = git2::Repository::open(place).and_then(guard)?;
+        if !is_linked {
+            repository.set_workdir(&self.root, false)?;
+        }
         repository.set_index(&mut index)?;
         checkout.disable_pathspec_match(true);
         for file in files {
@@ -190,15 +200,31 @@ impl CheckedOut {
     /// Returns whether a file is one of some blobs, or what is there while one is written: its beginning, or nothing.
     fn is_written(&self, path: &str, blobs: &[git2::Oid]) -> bool {
         let path = self.root.join(path);
-        let is_file = path.symlink_metadata().map(|it| it.is_file());
-        match (is_file, std::fs::read(&path)) {
-            (Ok(true), Ok(found)) => blobs.iter().any(|id| {
-                self.repository.find_blob(*id).is_ok_and(|it| it.content().starts_with(&found))
-            }),
-            (Err(error), _) => error.kind() == std::io::ErrorKind::NotFound,
-            _ => false,
+        match path.symlink_metadata() {
+            Ok(it) if it.is_file() => {}
+            Ok(_) => return false,
+            Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
+        }
+        let Ok(found) = std::fs::read(&path) else { return false };
+        let stored = with_line_feeds(&found);
+        blobs.iter().any(|id| {
+            self.repository.find_blob(*id).is_ok_and(|it| {
+                it.content().starts_with(&found) || it.content().starts_with(&stored)
+            })
+        })
+    }
+}
+
+/// Returns a text as git stores it where it writes line feeds with carriage returns before them; of the last pair, only
+/// the first may be there.
+fn with_line_feeds(text: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(text.len());
+    for (at, byte) in text.iter().enumerate() {
+        if *byte != b'\r' || text.get(at + 1).is_some_and(|it| *it != b'\n') {
+            stored.push(*byte);
         }
     }
+    stored
 }
 
 /// Puts right what a killed process left in the working trees of a repository.
@@ -228,7 +254,7 @@ fn forced() -> CheckoutBuilder<'static> {
 /// Where git keeps the HEAD and the index of a working tree, which need not be opened to see them.
 enum Place {
     /// A repository's own.
-    Main(PathBuf),
+    Main { directory: PathBuf, root: PathBuf },
     /// One that is linked to it.
     Linked(PathBuf, git2::Worktree),
 }
@@ -243,31 +269,43 @@ impl Place {
             found
                 .push(Self::Linked(common.join("worktrees").join(name), main.find_worktree(name)?));
         }
-        if !main.is_bare() {
-            found.push(Self::Main(common.to_owned()));
+        // A directory of git that stands elsewhere does not say where its working tree is.
+        let root = if repository.is_worktree() { main.workdir() } else { repository.workdir() };
+        if let Some(root) = root.filter(|_| !main.is_bare()) {
+            found.push(Self::Main { directory: common.to_owned(), root: root.to_owned() });
         }
         Ok(found)
     }
 
     fn directory(&self) -> &Path {
         match self {
-            Self::Main(directory) | Self::Linked(directory, _) => directory,
+            Self::Main { directory, .. } | Self::Linked(directory, _) => directory,
         }
     }
 
     /// Returns the full name of the branch that is checked out; none where a commit is.
     fn branch(&self) -> Option<String> {
-        let head = std::fs::read_to_string(self.directory().join("HEAD")).ok()?;
-        Some(head.strip_prefix("ref:")?.trim().to_owned())
+        branch_in(self.directory())
     }
 
-    /// Opens the working tree; none if it was removed by hand.
+    /// Returns whether a branch is being rebased here: git moves it at the end, or back.
+    fn is_rebasing(&self, branch: &str) -> bool {
+        let names =
+            ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs"];
+        names.iter().any(|name| {
+            let text = std::fs::read_to_string(self.directory().join(name)).unwrap_or_default();
+            text.lines().any(|it| it.trim() == branch)
+        })
+    }
+
+    /// Opens the working tree; none if the repository has none.
     fn open(&self) -> Result<Option<CheckedOut>, PushError> {
         let opened = match self {
-            Self::Main(directory) => git2::Repository::open(directory),
+            Self::Main { directory, root } => git2::Repository::open(directory)
+                .and_then(|it| it.set_workdir(root, false).map(|()| it)),
             Self::Linked(_, linked) => match linked.path().try_exists() {
                 Ok(true) => git2::Repository::open_from_worktree(linked),
-                Ok(false) => return Ok(None),
+                Ok(false) => return Err(missing(linked.path())),
                 Err(error) => {
                     let path = linked.path().display();
                     let message = format!("the working tree `{path}` cannot be opened: {error}");
@@ -279,6 +317,41 @@ impl Place {
         let root = repository.workdir().map(Path::to_owned);
         Ok(root.map(|root| CheckedOut { repository, root }))
     }
+}
+
+/// Returns the full name of the branch that the HEAD in a directory of git names; none where it names a commit.
+fn branch_in(directory: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(directory.join("HEAD")).ok()?;
+    Some(head.strip_prefix("ref:")?.trim().to_owned())
+}
+
+/// Waits a second until no other process has the index of a working tree: it may be about to check a branch out.
+///
+/// # Errors
+///
+/// Returns an error if one still has it.
+pub(super) fn wait_for_others(repository: &git2::Repository) -> Result<(), PushError> {
+    for place in Place::all(repository).map_err(|it| failed(&it))? {
+        let lock = place.directory().join("index.lock");
+        if !move_lock::is_released(&lock) {
+            let lock = lock.display();
+            return Err(busy(format!("another git process runs; if none does, remove `{lock}`")));
+        }
+    }
+    Ok(())
+}
+
+fn busy(message: String) -> PushError {
+    PushError::Failed(FetchError::new(FetchFailure::LockHeld, message))
+}
+
+/// A working tree may have been moved, or its disk not be there: git refuses as well.
+fn missing(path: &Path) -> PushError {
+    PushError::Rejected(format!(
+        "the branch is checked out in the working tree `{}`, which is not there: run `git worktree repair` if it was \
+         moved, or `git worktree prune` if it was removed",
+        path.display()
+    ))
 }
 
 fn failed(error: &git2::Error) -> PushError {
