@@ -1,5 +1,6 @@
 //! OpenPGP signatures.
 
+mod key_file;
 mod self_signed;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
 use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
 
-use self::self_signed::SelfSigned;
+use self::self_signed::{SelfSigned, has_lapsed};
 use super::signed::{SignatureFault, Signed, Signer};
 
 /// Checks an OpenPGP signature against armoured public keys.
@@ -23,12 +24,22 @@ pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, Signature
         return Err(signed.invalid("its hash function is broken"));
     }
     let issuer = issuer(signature).ok_or_else(|| signed.invalid("it names no key"))?;
-    for key in read(keys).map_err(|fault| signed.unreadable(fault))? {
-        if let Some(result) = try_key(signed, &detached, &issuer, &key) {
-            return result;
+    let made = created(signature).ok_or_else(|| signed.invalid("it names no time"))?;
+    // As for keys: the signer chooses the time that a signature names.
+    if has_lapsed(signature, signed.first_seen()) {
+        return Err(signed.invalid("it had expired when the commit was first seen here"));
+    }
+    let mut refusal = None;
+    for key in key_file::read(keys).map_err(|fault| signed.unreadable(fault))? {
+        match try_key(signed, &detached, made, &issuer, &key) {
+            None => {}
+            Some(Ok(signer)) => return Ok(signer),
+            // Another key may have the same id or the same subkey.
+            Some(Err(fault)) => refusal = refusal.or(Some(fault)),
         }
     }
-    Err(signed.not_allowed(issuer.to_string(), "it is not among the allowed keys"))
+    let is_unknown = || signed.not_allowed(issuer.to_string(), "it is not among the allowed keys");
+    Err(refusal.unwrap_or_else(is_unknown))
 }
 
 /// Which key a signature says that it is of.
@@ -61,33 +72,16 @@ impl Issuer {
     }
 }
 
-/// Reads every key of a file: blocks of armour one after another.
-fn read(text: &str) -> Result<Vec<SignedPublicKey>, String> {
-    const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
-    let mut keys = Vec::new();
-    for block in text.split(BEGIN).skip(1) {
-        let armoured = format!("{BEGIN}{block}");
-        let many = SignedPublicKey::from_armor_many(armoured.as_bytes());
-        let (many, _) = many.map_err(|error| format!("a key cannot be read: {error}"))?;
-        for key in many {
-            keys.push(key.map_err(|error| format!("a key cannot be read: {error}"))?);
-        }
-    }
-    if keys.is_empty() {
-        return Err("the file of keys has none".to_owned());
-    }
-    Ok(keys)
-}
-
 /// Checks that a file of keys can be used and has a key.
 pub(super) fn check_keys(text: &str) -> Result<(), String> {
-    read(text).map(|_| ())
+    key_file::read(text).map(|_| ())
 }
 
 /// Checks a signature by a key or one of its subkeys; a key that it is not of has no say.
 fn try_key(
     signed: &Signed<'_>,
     detached: &DetachedSignature,
+    made: Timestamp,
     issuer: &Issuer,
     key: &SignedPublicKey,
 ) -> Option<Result<Signer, SignatureFault>> {
@@ -101,7 +95,6 @@ fn try_key(
     if !is_primary && subkey.is_none() {
         return None;
     }
-    let made = created(&detached.signature).unwrap_or(signed.time);
     let own = match SelfSigned::read(key, made) {
         Ok(own) => own,
         Err(reason) => return refuse(reason),
@@ -111,6 +104,10 @@ fn try_key(
     let Ok(own_then) = SelfSigned::read(key, seen) else {
         return refuse("it had expired when the commit was first seen here");
     };
+    let key_made = subkey.map_or(primary.created_at(), |it| it.key.created_at());
+    if made.as_second() < i64::from(key_made.as_secs()) {
+        return refuse("it is younger than the signature");
+    }
     let verified = match subkey {
         None => detached.verify(primary, &signed.content),
         Some(subkey) => {
@@ -132,3 +129,6 @@ fn try_key(
 fn created(signature: &Signature) -> Option<Timestamp> {
     Timestamp::from_second(i64::from(signature.created()?.as_secs())).ok()
 }
+
+#[cfg(test)]
+mod tests;

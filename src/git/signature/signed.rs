@@ -70,7 +70,7 @@ pub(super) struct Signed<'a> {
     pub(super) content: Vec<u8>,
     /// When it was made, by its committer's clock: keys have their times.
     pub(super) time: Timestamp,
-    seen: FirstSeen<'a>,
+    pub(super) seen: FirstSeen<'a>,
 }
 
 impl<'a> Signed<'a> {

@@ -2,6 +2,8 @@
 //! subkey and the key as a whole, the newest valid self-signature decides. Signatures of others,
 //! which others can add to a key, do not count.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
 use pgp::packet::{Signature, SignatureType};
@@ -97,29 +99,44 @@ impl<'a> SelfSigned<'a> {
     }
 }
 
-/// Returns the newest signature that is valid.
+/// Returns the newest signature that is valid. Of two of the same second the one that allows less
+/// decides, so that the order in a file does not matter.
 fn newest(
     signatures: &[Signature],
     at: Timestamp,
     is_own: impl Fn(&Signature) -> bool,
 ) -> Option<&Signature> {
-    let created = |it: &Signature| it.created().map(pgp::types::Timestamp::as_secs);
-    let has_lapsed = |it: &Signature| {
-        let lifetime = it.signature_expiration_time().map_or(0, pgp::types::Duration::as_secs);
-        lifetime > 0 && is_over(created(it).unwrap_or_default(), lifetime, at)
-    };
-    let valid = signatures.iter().filter(|it| created(it).is_some() && !has_lapsed(it));
-    valid.filter(|it| is_own(it)).max_by_key(|it| created(it))
+    let valid = signatures.iter().filter(|it| created(it).is_some() && !has_lapsed(it, at));
+    valid.filter(|it| is_own(it)).max_by_key(|it| {
+        let is_revocation = it.typ() == Some(SignatureType::CertRevocation);
+        (created(it), is_revocation, !it.key_flags().sign(), Reverse(key_lifetime(it)))
+    })
 }
 
 /// Returns whether a key had expired: of the signatures that decide, the newest that tells a lifetime
 /// counts. One that tells none, such as of a later user id, does not make the key everlasting.
 fn has_expired(deciding: &[&Signature], key_created: u32, at: Timestamp) -> bool {
     let told = deciding.iter().filter(|it| it.key_expiration_time().is_some());
-    let newest = told.max_by_key(|it| it.created().map(pgp::types::Timestamp::as_secs));
-    let lifetime = newest.and_then(|it| it.key_expiration_time());
-    let lifetime = lifetime.map_or(0, pgp::types::Duration::as_secs);
-    lifetime > 0 && is_over(key_created, lifetime, at)
+    let newest = told.max_by_key(|it| (created(it), Reverse(key_lifetime(it))));
+    newest
+        .map(|it| key_lifetime(it))
+        .is_some_and(|it| it < u32::MAX && is_over(key_created, it, at))
+}
+
+/// Returns whether the lifetime of a signature itself is over.
+pub(super) fn has_lapsed(signature: &Signature, at: Timestamp) -> bool {
+    let lifetime = signature.signature_expiration_time().map_or(0, pgp::types::Duration::as_secs);
+    lifetime > 0 && is_over(created(signature).unwrap_or_default(), lifetime, at)
+}
+
+fn created(signature: &Signature) -> Option<u32> {
+    signature.created().map(pgp::types::Timestamp::as_secs)
+}
+
+/// Returns the seconds that a signature gives a key; 0 and none are for ever.
+fn key_lifetime(signature: &Signature) -> u32 {
+    let told = signature.key_expiration_time().map_or(0, pgp::types::Duration::as_secs);
+    if told == 0 { u32::MAX } else { told }
 }
 
 fn is_over(created: u32, lifetime: u32, at: Timestamp) -> bool {
