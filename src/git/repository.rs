@@ -66,7 +66,11 @@ impl Repository {
     pub fn discover(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
-        let inner = git2::Repository::discover(path).and_then(guard).map_err(fail)?;
+        // Opened by the directory that git is in, one that stands elsewhere would not say where its working tree is.
+        let from_above = git2::RepositoryOpenFlags::CROSS_FS;
+        let none: [&std::ffi::OsStr; 0] = [];
+        let inner = git2::Repository::open_ext(path, from_above, none);
+        let inner = inner.and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Own })
     }
 

@@ -15,7 +15,7 @@ use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
 use super::compute::{NODES, weight};
-use super::enc_cache::{CachedDocument, EncCache, Origin};
+use super::enc_cache::{CachedDocument, DocumentOrigin, EncCache};
 use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, KnownNode, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
@@ -72,7 +72,8 @@ async fn by_name(
     let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared && is_quiet;
     // Other daemons that write to the store do not say so.
     let removals = lookup.check_ins.removals().filter(|_| is_cacheable);
-    let cached = removals.map(|removals| Origin { commit: context.snapshot.commit, removals });
+    let cached =
+        removals.map(|removals| DocumentOrigin { commit: context.snapshot.commit, removals });
     let reservation = match cached.map(|origin| cache.find(request.name(), origin)) {
         Some(Ok(document)) => {
             context.metrics.count(ClassificationOutcome::Answered);

@@ -32,7 +32,7 @@ struct Entries {
 
 /// What a document is made of, beside what the node checked in with last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct DocumentOrigin {
     pub(super) commit: CommitId,
     /// That of [`CheckIns::removals`](crate::store::CheckIns::removals) before it was read.
     pub(super) removals: u64,
@@ -40,7 +40,7 @@ pub(super) struct Origin {
 
 #[derive(Debug)]
 struct Entry {
-    origin: Origin,
+    origin: DocumentOrigin,
     /// The reservation that may insert the document.
     reservation: u64,
     document: Option<CachedDocument>,
@@ -60,7 +60,7 @@ pub(super) struct Reservation(u64);
 
 impl EncCache {
     /// Returns the document of a node, or the right to insert the one that is made now.
-    pub(super) fn find(&self, name: &str, origin: Origin) -> Result<Bytes, Reservation> {
+    pub(super) fn find(&self, name: &str, origin: DocumentOrigin) -> Result<Bytes, Reservation> {
         let mut entries = self.0.lock();
         let entry = entries.by_name.get(name).filter(|entry| entry.origin == origin);
         if let Some(document) = entry.and_then(|entry| entry.document.as_ref()) {
@@ -172,7 +172,7 @@ mod tests {
         cache.insert("a", &reservation, text("second"));
         assert_eq!(cache.find("a", at(new)).unwrap(), "second");
         // What the document is made of may have been removed from the store.
-        let reservation = cache.find("a", Origin { removals: 1, ..at(new) }).unwrap_err();
+        let reservation = cache.find("a", DocumentOrigin { removals: 1, ..at(new) }).unwrap_err();
         cache.insert("a", &reservation, text("third"));
         assert!(cache.find("a", at(new)).is_err());
         cache.evict("a");
@@ -186,8 +186,8 @@ mod tests {
         (answer.status(), to_bytes(answer.into_body(), 1 << 20).await.unwrap())
     }
 
-    fn at(commit: CommitId) -> Origin {
-        Origin { commit, removals: 0 }
+    fn at(commit: CommitId) -> DocumentOrigin {
+        DocumentOrigin { commit, removals: 0 }
     }
 
     async fn document(fixture: &Fixture) -> (StatusCode, Bytes) {

@@ -264,13 +264,7 @@ impl StoreWriter {
                 self.batch.store((most * 2).min(BATCH), Ordering::Relaxed);
                 self.metrics.set_check_ins(size.nodes, size.bytes);
                 self.metrics.count_check_ins(batch.nodes.len() - refused.len());
-                if !refused.is_empty() {
-                    self.metrics.count_dropped_check_ins(DropReason::Limit, refused.len());
-                    tracing::warn!(
-                        nodes = refused.len(),
-                        "check-ins are not kept: the limits of the store are reached"
-                    );
-                }
+                self.report_refused(refused.len());
                 batch.answer(|name| {
                     let reason = "the store has as many nodes or bytes as its limits allow";
                     let refused = refused.iter().any(|it| it == name);
@@ -291,6 +285,14 @@ impl StoreWriter {
                 self.metrics.count_dropped_check_ins(DropReason::StorageFailed, dropped);
                 Err(error)
             }
+        }
+    }
+
+    /// Counts check-ins that the limits refuse, and says so.
+    fn report_refused(&self, nodes: usize) {
+        if nodes > 0 {
+            self.metrics.count_dropped_check_ins(DropReason::Limit, nodes);
+            tracing::warn!(nodes, "check-ins are not kept: the limits of the store are reached");
         }
     }
 

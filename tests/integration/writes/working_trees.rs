@@ -111,6 +111,97 @@ fn a_linked_working_tree_follows_its_branch() {
 }
 
 #[test]
+fn a_git_directory_elsewhere_has_its_working_tree() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    let elsewhere = directory.path().join("deep/git");
+    std::fs::create_dir(directory.path().join("deep")).unwrap();
+    let path = repository.path();
+    let elsewhere_option = format!("--separate-git-dir={}", elsewhere.display());
+    git(&path, &["clone", "-q", &elsewhere_option, ".", tree.to_str().unwrap()]);
+    let daemon = Daemon::start(&["--repo", tree.to_str().unwrap(), "--writes", "commit"]);
+    create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    assert_eq!(describe(&daemon, "d").status, 200);
+    assert!(tree.join("groups/b.yaml").exists() && !directory.path().join("deep/groups").exists());
+    assert_eq!(status(&tree), "");
+}
+
+#[test]
+fn a_branch_that_is_rebased_or_switched_to_is_not_moved() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let branch = git(&path, &["symbolic-ref", "HEAD"]).trim().to_owned();
+    let daemon = serve(&repository, &["--branch", &branch]);
+    git(&path, &["checkout", "-q", "--detach"]);
+    let rebase = path.join(".git/rebase-merge");
+    std::fs::create_dir(&rebase).unwrap();
+    std::fs::write(rebase.join("head-name"), format!("{branch}\n")).unwrap();
+    let before = git(&path, &["rev-parse", &branch]);
+    let refused = describe(&daemon, "d");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.body.contains("is being rebased"), "{}", refused.body);
+    std::fs::remove_dir_all(&rebase).unwrap();
+    // As while git switches to the branch: it has the index, and then moves HEAD.
+    let lock = path.join(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    let refused = describe(&daemon, "d");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.body.contains("index.lock"), "{}", refused.body);
+    assert_eq!(git(&path, &["rev-parse", &branch]), before);
+    let (head, then) = (path.join(".git/HEAD"), format!("ref: {branch}\n"));
+    let switched = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::write(head, then).unwrap();
+        std::fs::remove_file(lock).unwrap();
+    });
+    assert_eq!(describe(&daemon, "d").status, 200);
+    switched.join().unwrap();
+    assert_eq!(status(&path), "");
+    // And while it switches away from it.
+    let lock = path.join(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    let head = path.join(".git/HEAD");
+    let switched = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::write(head, "ref: refs/heads/other\n").unwrap();
+        std::fs::remove_file(lock).unwrap();
+    });
+    git(&path, &["branch", "other"]);
+    assert_eq!(describe(&daemon, "e").status, 200);
+    switched.join().unwrap();
+    assert_eq!(status(&path), "", "nothing is staged on the other branch");
+}
+
+#[test]
+fn a_working_tree_that_is_not_there_keeps_its_branch() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let branch = git(&path, &["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
+    let linked = tempfile::tempdir().unwrap();
+    git(&path, &["checkout", "-q", "--detach"]);
+    let tree = linked.path().join("tree");
+    git(&path, &["worktree", "add", "-q", tree.to_str().unwrap(), &branch]);
+    let daemon = serve(&repository, &["--branch", &branch]);
+    std::fs::rename(&tree, linked.path().join("moved")).unwrap();
+    let refused = describe(&daemon, "d");
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("git worktree repair"), "{}", refused.body);
+    std::fs::rename(linked.path().join("moved"), &tree).unwrap();
+    assert_eq!(describe(&daemon, "d").status, 200);
+    assert_eq!(status(&tree), "");
+}
+
+#[test]
 fn what_is_not_committed_is_not_lost() {
     if !has_git() {
         return;
