@@ -9,7 +9,7 @@ use super::parent_names::ParentNames;
 use crate::document::{ValueLayout, write};
 use crate::hierarchy::{classes_to_value, rule_and_pins};
 use crate::model::{Classes, Condition, Group, GroupId};
-use crate::rule::{read, to_console, to_value};
+use crate::rule::{read, read_console, to_console, to_value};
 
 /// The order of keys in the document of a group.
 pub const ORDER: &[&str] = &[
@@ -142,11 +142,11 @@ fn amend_rule(fields: &mut DocumentFields, before: &Group, after: &Group) {
         (rule_and_pins(before), rule_and_pins(after));
     let text = fields.0.get("rule").is_some_and(Value::is_string);
     let written = |rule: &Condition| {
-        // A rule in the console's notation stays in it, where that can write it.
-        match to_console(rule) {
-            Ok(written) if text => written.into(),
-            _ => to_value(rule),
-        }
+        // A rule in the console's notation stays in it, where that says exactly the same: clients compare what they
+        // sent with what they read.
+        let as_text = to_console(rule).ok().filter(|_| text);
+        let is_same = |it: &String| read_console(it).is_ok_and(|it| it == *rule);
+        as_text.filter(is_same).map_or_else(|| to_value(rule), Value::from)
     };
     let whole = !text && !fields.0.contains_key("pinned") && !pins_before.is_empty();
     if whole {

@@ -17,7 +17,7 @@ use super::scope::Scope;
 use super::wording::{counted, listed};
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
 use crate::model::{EnvironmentName, Group, GroupId};
-use crate::rule::{parts, with_pins};
+use crate::rule::{parts, with_pins, without_names};
 
 /// A write.
 #[derive(Clone, Debug, PartialEq)]
@@ -316,7 +316,13 @@ fn pinned(group: &Group, nodes: &[String]) -> Rule {
 
 /// Returns the rule without pins, and which nodes were pinned; `None` if none was.
 fn unpinned<'n>(group: &Group, nodes: &HashSet<&'n str>) -> Option<(Rule, HashSet<&'n str>)> {
-    let (_, pins) = parts(group.rule.as_deref()?);
+    let rule = group.rule.as_deref()?;
+    let (_, pins) = parts(rule);
+    if pins.is_empty() {
+        let (left, gone) = without_names(rule, |it| nodes.contains(it))?;
+        let gone = gone.into_iter().filter_map(|it| nodes.get(it.as_ref()).copied()).collect();
+        return Some((left.map(Arc::new), gone));
+    }
     let gone: HashSet<&str> =
         pins.into_iter().filter_map(|it| nodes.get(it.as_ref()).copied()).collect();
     if gone.is_empty() {

@@ -62,6 +62,21 @@ pub fn is_with_more_pins(rule: &Condition, before: &Condition) -> bool {
     terms.split_first().is_some_and(|(first, rest)| first == before && more(rest))
 }
 
+/// Returns a rule of another shape without the terms at its top that name some nodes, and which those are; `None` if
+/// there is none. The rule is none if nothing is left of it.
+pub fn without_names<'r>(
+    rule: &'r Condition,
+    is_gone: impl Fn(&str) -> bool,
+) -> Option<(Option<Condition>, Vec<&'r Arc<str>>)> {
+    let Condition::Or(terms) = rule else { return None };
+    let named = |it: &&'r Condition| pinned(it).filter(|name| is_gone(name));
+    let gone: Vec<&Arc<str>> = terms.iter().filter_map(|it| named(&it)).collect();
+    let left = terms.iter().filter(|it| named(it).is_none()).cloned();
+    let left: Vec<Condition> = left.collect();
+    let rule = (!left.is_empty()).then_some(Condition::Or(left));
+    (!gone.is_empty()).then_some((rule, gone))
+}
+
 fn pin(term: &Condition) -> Option<Arc<str>> {
     pinned(term).map(Arc::clone)
 }
@@ -99,6 +114,26 @@ mod tests {
             (b, a, false),
         ] {
             assert_eq!(is_with_more_pins(&read(after.clone()), &read(before)), more, "{after}");
+        }
+    }
+
+    #[test]
+    fn names_at_the_top_of_a_rule_of_another_shape_are_taken_out() {
+        let named = |name: &str| json!(["=", "name", name]);
+        let os = json!(["=", ["fact", "os"], "x"]);
+        for (before, after, gone) in [
+            (json!(["or", named("a"), os]), json!(["or", os]), vec!["a"]),
+            (json!(["or", named("b"), os, named("a")]), json!(["or", named("b"), os]), vec!["a"]),
+            (json!(["or", named("a"), named("a")]), Value::Null, vec!["a", "a"]),
+            (json!(["or", ["or", named("a")], os]), Value::Null, vec![]),
+            (json!(["and", named("a"), os]), Value::Null, vec![]),
+            (named("a"), Value::Null, vec![]),
+        ] {
+            let rule = rule::read(&before).unwrap();
+            let found = without_names(&rule, |it| it == "a");
+            let (left, names) = found.unwrap_or_default();
+            assert_eq!(left.as_ref().map_or(Value::Null, rule::to_value), after, "{before}");
+            assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), gone, "{before}");
         }
     }
 

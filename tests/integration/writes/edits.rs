@@ -74,6 +74,31 @@ fn the_history_of_a_group_is_in_every_answer_about_it() {
     assert_eq!(edits(&daemon.get(&format!("{}?commit=HEAD~1", path(A))).json()), (None, None));
 }
 
+/// The console wraps each rule, and clients compare what they sent with what they read.
+#[test]
+fn a_rule_is_read_as_it_was_sent_whatever_the_notation_of_its_file() {
+    let text = format!("name: T\nid: {A}\nrule: os.family = Debian\n");
+    let hub = Hub::new(&[("groups/t.yaml", &text)]);
+    let daemon = hub.serve(&[]);
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    let os = json!(["=", ["fact", "os", "family"], "RedHat"]);
+    let name = json!(["=", "name", "a"]);
+    for rule in [
+        os.clone(),
+        json!(["and", os]),
+        json!(["or", ["and", os], name]),
+        json!(["=", ["facts", "os", "family"], "RedHat"]),
+        json!(["or", name, os]),
+    ] {
+        let answer = daemon.request("POST", &path(A), &json!({"rule": rule}).to_string());
+        assert_eq!((answer.status, &answer.json()["rule"]), (200, &rule), "{}", answer.body);
+        assert_eq!(daemon.get(&path(A)).json()["rule"], rule);
+    }
+    let unpinned = daemon.request("POST", &format!("{}/unpin?nodes=a", path(A)), "");
+    assert_eq!(unpinned.status, 204, "{}", unpinned.body);
+    assert_eq!(daemon.get(&path(A)).json()["rule"], json!(["or", os]));
+}
+
 #[test]
 fn a_write_returns_the_new_number_and_refuses_a_stale_one() {
     let hub = hub();
