@@ -71,11 +71,7 @@ impl MoveLock {
 
     /// Takes the lock over that a process of ours left when it was killed, and returns what it was about to do.
     pub(super) fn take_over(path: &Path) -> Option<(Self, Move)> {
-        // Opening a pipe would wait for a writer.
-        path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
-        let mut file = File::open(path).ok()?;
-        let mut text = String::new();
-        (&mut file).take(LONGEST).read_to_string(&mut text).ok()?;
+        let (file, text) = read_lock(path)?;
         let mut words = text.strip_suffix('\n')?.split(' ');
         if words.next() != Some(MARK) {
             return None;
@@ -90,12 +86,7 @@ impl MoveLock {
 
     /// Returns whether a lock is there that a process of ours took.
     pub(super) fn is_ours(path: &Path) -> bool {
-        let mut mark = [0; MARK.len()];
-        if !path.symlink_metadata().is_ok_and(|it| it.is_file()) {
-            return false;
-        }
-        let read = File::open(path).and_then(|mut it| it.read_exact(&mut mark));
-        read.is_ok() && mark == *MARK.as_bytes()
+        read_lock(path).is_some_and(|(_, text)| text.starts_with(MARK))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -118,8 +109,8 @@ impl Move {
         const LONG: Duration = Duration::from_secs(1);
         let path = common.join(format!("{}.lock", self.branch));
         let read = || {
-            let found = fs::read_to_string(&path).ok()?;
-            Some((found, identity(&path.symlink_metadata().ok()?)))
+            let (file, text) = read_lock(&path)?;
+            Some((text, identity(&file.metadata().ok()?)))
         };
         let Some((text, id)) = read() else { return };
         let is_ours = match text.trim_end() {
@@ -135,6 +126,15 @@ impl Move {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// Opens a lock and reads the beginning of its text; none of what is not a file: opening a pipe would wait for a writer.
+fn read_lock(path: &Path) -> Option<(File, String)> {
+    path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
+    let file = File::open(path).ok()?;
+    let mut text = String::new();
+    (&file).take(LONGEST).read_to_string(&mut text).ok()?;
+    Some((file, text))
 }
 
 /// Returns whether no process has a lock, now or within a second.

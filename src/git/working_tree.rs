@@ -20,6 +20,9 @@ use crate::model::CommitId;
 
 use self::index_lock::IndexLock;
 
+/// More bytes than a file has that writes change: a document of 1 MiB, each of whose lines ends with two characters.
+const LARGEST: u64 = 2 << 20;
+
 /// A working tree.
 pub(super) struct CheckedOut {
     repository: git2::Repository,
@@ -201,7 +204,7 @@ impl CheckedOut {
     fn is_written(&self, path: &str, blobs: &[git2::Oid]) -> bool {
         let path = self.root.join(path);
         match path.symlink_metadata() {
-            Ok(it) if it.is_file() => {}
+            Ok(it) if it.is_file() && it.len() <= LARGEST => {}
             Ok(_) => return false,
             Err(error) => return error.kind() == std::io::ErrorKind::NotFound,
         }
