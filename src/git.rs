@@ -41,6 +41,7 @@ pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };
 pub use push_error::PushError;
+pub use refs::short_name;
 pub use remote::{Remote, Scheme};
 pub use repository::{
     CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, RevisionError,

@@ -170,6 +170,14 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
         "Read-only file system",
         "Input/output error",
     ];
+    // Its words advise to let the files stay behind.
+    if status == "branch is currently checked out" {
+        return Try::Rejected(
+            "the branch is checked out there: follow that repository without `--data-dir`, so that its files go \
+             along, or use a bare one"
+                .to_owned(),
+        );
+    }
     let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
     let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
     if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&DISK, words)) {

@@ -1,6 +1,7 @@
 //! Where the groups come from: a repository of this machine, or a remote that a mirror follows.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::state::{Ancestry, SourceKind};
 use super::status::Reason;
@@ -8,7 +9,7 @@ use super::tree_files::SETTINGS_FILES;
 use crate::changeset::PathKind;
 use crate::git::{
     FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, ReadError,
-    Repository, RevisionError,
+    Repository, RevisionError, short_name,
 };
 use crate::model::{Budget, CommitId};
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -116,6 +117,9 @@ pub(super) struct Source {
     target: Target,
     address: String,
     branch: Option<String>,
+    /// The ref that HEAD named at the first fetch, where no branch was chosen: who checks out another one in a
+    /// working tree does not mean to deploy it.
+    named_first: OnceLock<String>,
     path: String,
     transport: Box<MirrorOptions>,
 }
@@ -143,7 +147,7 @@ impl Source {
         path: String,
         transport: Box<MirrorOptions>,
     ) -> Self {
-        Self { target, address, branch, path, transport }
+        Self { target, address, branch, named_first: OnceLock::new(), path, transport }
     }
 
     /// Fetches the branch from a remote, or reads where it is in a repository of this machine.
@@ -153,7 +157,16 @@ impl Source {
     ///
     /// Returns an error if the repository cannot be read or does not have the branch.
     pub(super) fn fetch(&self) -> Result<Fetched, FetchError> {
-        let branch = self.branch.as_deref();
+        let fetched = self.fetch_branch(self.branch())?;
+        if self.branch.is_none()
+            && let Some(name) = fetched.repository.head_ref()
+        {
+            self.named_first.get_or_init(|| name);
+        }
+        Ok(fetched)
+    }
+
+    fn fetch_branch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
         match &self.target {
             Target::Local(path) => {
                 let fail = |failure, message: String| FetchError { failure, message };
@@ -164,11 +177,7 @@ impl Source {
                     if let Some(damage) = repository.damage_at(branch) {
                         return fail(FetchFailure::CorruptObjects, damage.to_string());
                     }
-                    let message = match branch {
-                        Some(branch) => format!("the repository has no branch `{branch}`"),
-                        None => "the repository has no commit yet".to_owned(),
-                    };
-                    fail(FetchFailure::RefNotFound, message)
+                    fail(FetchFailure::RefNotFound, repository.why_missing(branch))
                 })?;
                 Ok(Fetched { repository, head })
             }
@@ -186,7 +195,7 @@ impl Source {
     /// Fetches everything again into a fresh mirror, since objects of the old one are damaged.
     /// Returns whether that helped: a repository of this machine is not ours to mend. Blocking.
     pub(super) fn refetch(&self) -> bool {
-        self.upstream().is_some_and(|it| it.renew(self.branch.as_deref()))
+        self.upstream().is_some_and(|it| it.renew(self.branch()))
     }
 
     /// Moves the branch to a commit, if it is still where the caller believes it is. `files` are the
@@ -204,9 +213,7 @@ impl Source {
         files: impl Iterator<Item = &'f String>,
     ) -> Result<(), PushError> {
         match &self.target {
-            Target::Remote(mirror) => {
-                mirror.push(branch, commit, Some(expected), self.branch.as_deref())
-            }
+            Target::Remote(mirror) => mirror.push(branch, commit, Some(expected), self.branch()),
             Target::Local(_) => {
                 let mut files: Vec<String> = files.map(|path| self.path_of(path)).collect();
                 files.sort_unstable();
@@ -280,15 +287,23 @@ impl Source {
         &self.path
     }
 
+    /// Returns the branch or ref that is followed; none before HEAD named one, or while it is detached.
+    fn branch(&self) -> Option<&str> {
+        self.branch.as_deref().or_else(|| self.named_first.get().map(String::as_str))
+    }
+
     /// Returns the branch as people name it; none for a detached HEAD.
     pub(super) fn branch_name(&self) -> Option<String> {
-        self.branch.clone().or_else(|| self.repository().ok()?.head_branch())
+        match &self.branch {
+            Some(chosen) => Some(chosen.clone()),
+            None => self.watched_ref().map(|it| short_name(&it).to_owned()),
+        }
     }
 
     /// Returns the full name of the ref that is followed, if there is one.
     pub(super) fn watched_ref(&self) -> Option<String> {
-        match &self.branch {
-            Some(name) => Some(full_name(name.clone())),
+        match self.branch() {
+            Some(name) => Some(full_name(name.to_owned())),
             None => self.repository().ok()?.head_ref(),
         }
     }
@@ -305,8 +320,9 @@ impl Source {
     ) -> Result<WriteBranch, RevisionError> {
         let (name, head) = match &self.target {
             Target::Local(_) => {
-                let head = repository.branch_head(self.branch.as_deref())?;
-                (self.branch.clone().or_else(|| repository.head_ref()), Some(head))
+                let branch = self.branch();
+                let head = repository.branch_head(branch)?;
+                (branch.map(str::to_owned).or_else(|| repository.head_ref()), Some(head))
             }
             Target::Remote(_) => (repository.head_ref(), observed),
         };

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use git2::{Oid, RemoteConnection, RemoteHead};
 
 use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::refs::{instead, short_name};
 use crate::git::remote::Remote;
 
 /// The refs of a remote.
@@ -82,10 +83,17 @@ impl Advertised {
         let (candidates, what) = match branch {
             None => (
                 vec![self.head.clone().unwrap_or_else(|| "HEAD".to_owned())],
-                "a commit that `HEAD` names".to_owned(),
+                match &self.head {
+                    Some(named) => format!("`{}`, which its `HEAD` names", short_name(named)),
+                    None => "a commit that `HEAD` names".to_owned(),
+                },
             ),
             Some(name) if name.starts_with("refs/") => {
-                (vec![name.to_owned()], format!("the ref `{name}`"))
+                let what = match name.strip_prefix("refs/heads/") {
+                    Some(branch) => format!("the branch `{branch}`"),
+                    None => format!("the ref `{name}`"),
+                };
+                (vec![name.to_owned()], what)
             }
             Some(name) => (
                 vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
@@ -99,7 +107,9 @@ impl Advertised {
             Some(Watched { name, commit })
         });
         let missing = || {
-            FetchError::new(FetchFailure::RefNotFound, format!("`{remote}` does not have {what}"))
+            let instead = instead(self.refs.keys().map(String::as_str));
+            let message = format!("`{remote}` does not have {what}{instead}");
+            FetchError::new(FetchFailure::RefNotFound, message)
         };
         found.ok_or_else(missing)
     }

@@ -5,7 +5,7 @@ use git2::ObjectType;
 use super::error::{ReadError, RevisionError};
 use super::{Branches, Repository};
 use crate::git::object_id::id_of;
-use crate::git::refs::WATCHED;
+use crate::git::refs::{WATCHED, instead, short_name};
 use crate::model::CommitId;
 
 impl Repository {
@@ -107,10 +107,20 @@ impl Repository {
         (name != "HEAD").then(|| name.to_owned())
     }
 
-    /// Returns the name of the branch that HEAD names; a detached HEAD names none.
-    pub fn head_branch(&self) -> Option<String> {
-        let name = self.head_ref()?;
-        Some(name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name))
+    /// Says that a branch, or what HEAD names, has no commit, and which branches have one.
+    pub fn why_missing(&self, branch: Option<&str>) -> String {
+        let found = self.inner.references_glob("refs/heads/*").ok().into_iter().flatten();
+        let names = found.filter_map(|it| it.ok()?.name().ok().map(str::to_owned));
+        let names: Vec<String> = names.collect();
+        let missing = match (branch, self.head_ref()) {
+            (Some(branch), _) => format!("the repository has no branch `{}`", short_name(branch)),
+            (None, _) if names.is_empty() => return "the repository has no commit yet".to_owned(),
+            (None, Some(named)) => {
+                format!("HEAD names `{}`, which the repository does not have", short_name(&named))
+            }
+            (None, None) => "HEAD names no commit of the repository".to_owned(),
+        };
+        missing + &instead(names.iter().map(String::as_str))
     }
 }
 

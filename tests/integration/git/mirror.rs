@@ -53,7 +53,10 @@ fn a_missing_ref_is_an_error_and_changes_nothing() {
     for _ in 0..2 {
         let error = mirror.fetch(Some("live")).unwrap_err();
         assert_eq!(error.failure, FetchFailure::RefNotFound);
-        let expected = format!("`{}` does not have the branch `live`", origin.path().display());
+        let expected = format!(
+            "`{}` does not have the branch `live`; it has `main`: choose it with `--branch`",
+            origin.path().display()
+        );
         assert_eq!(error.to_string(), expected);
     }
     assert_eq!(mirror.repository().unwrap().resolve("live").unwrap(), id(&first));
@@ -81,8 +84,10 @@ fn an_empty_repository_has_no_commit_to_follow() {
     let origin = Origin::new();
     let data = tempfile::tempdir().unwrap();
     let error = open(data.path(), &origin).fetch(None).unwrap_err();
-    let expected =
-        format!("`{}` does not have a commit that `HEAD` names", origin.path().display());
+    let expected = format!(
+        "`{}` does not have `main`, which its `HEAD` names; it has no branch yet: commit the files first",
+        origin.path().display()
+    );
     assert_eq!((error.failure, error.to_string()), (FetchFailure::RefNotFound, expected));
 }
 

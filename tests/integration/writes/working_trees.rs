@@ -322,3 +322,43 @@ fn a_killed_daemon_leaves_no_write_reversed() {
         drop(restarted);
     }
 }
+
+#[test]
+fn what_is_checked_out_later_is_not_deployed() {
+    if !has_git() {
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    for more in [&[][..], &["--data-dir", data.path().to_str().unwrap()]] {
+        let repository = repository();
+        let path = repository.path();
+        let main = git(&path, &["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
+        let head = || git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
+        let usual = ["--repo", &repository.text_path(), "--interval", "200ms"];
+        let daemon = Daemon::start(&[&usual, more].concat());
+        let live =
+            |daemon: &Daemon| daemon.get("/v1/groups").header("X-Clade-Commit").map(str::to_owned);
+        let first = head();
+        git(&path, &["checkout", "-q", "-b", "try"]);
+        std::fs::write(path.join("groups/a.yaml"), format!("{A}description: try\n")).unwrap();
+        git(&path, &["commit", "-q", "-a", "-m", "try"]);
+        let fetched = daemon.get("/controller/status").json()["remote"]["last_contact"].clone();
+        daemon.wait_until("another fetch", |it| {
+            it.get("/controller/status").json()["remote"]["last_contact"] != fetched
+        });
+        let status = daemon.get("/controller/status").json();
+        assert_eq!(live(&daemon), Some(first), "{status}");
+        assert_eq!(status["repository"]["branch"], json!(main));
+        git(&path, &["checkout", "-q", &main]);
+        std::fs::write(path.join("groups/a.yaml"), format!("{A}description: main\n")).unwrap();
+        git(&path, &["commit", "-q", "-a", "-m", "main"]);
+        let second = head();
+        daemon.wait_until("the branch is followed", |it| live(it).as_deref() == Some(&second));
+        // It stays so where the branch is gone.
+        git(&path, &["branch", "-q", "-m", &main, "trunk"]);
+        daemon.wait_until("the branch is missing", |it| {
+            it.get("/controller/status").body.contains("choose one with `--branch`")
+        });
+        assert_eq!(live(&daemon), Some(second));
+    }
+}
