@@ -105,6 +105,7 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
             let kind = match fault {
                 RootFault::Rule => RejectionKind::RootRuleEdit,
                 RootFault::Parent => RejectionKind::RootGroup,
+                RootFault::Name => return not_unique(group),
             };
             Rejection::new(kind, format!("{fault}."), group_to_value(group))
         }),

@@ -131,6 +131,7 @@ pub fn check(groups: &[Group]) -> Vec<HierarchyFault> {
             faults.push(HierarchyFault::DuplicateName { first: first_name, second: place });
         }
     }
+    faults.extend(second_root(&by_id, &by_name));
     for (place, group) in groups.iter().enumerate() {
         if group.id == GroupId::ROOT {
             faults.extend(
@@ -142,6 +143,16 @@ pub fn check(groups: &[Group]) -> Vec<HierarchyFault> {
     }
     faults.extend(cycles(groups, &by_id));
     faults
+}
+
+/// Finds the group that has the name of a root group which is not among the groups, and is added.
+fn second_root(
+    by_id: &HashMap<GroupId, usize>,
+    by_name: &HashMap<(&EnvironmentName, &GroupName), usize>,
+) -> Option<HierarchyFault> {
+    let root = root_group().filter(|root| !by_id.contains_key(&root.id))?;
+    let group = *by_name.get(&(&root.environment, &root.name))?;
+    Some(HierarchyFault::Root { group, fault: RootFault::Name })
 }
 
 fn root_fault(root: &Group) -> Option<RootFault> {

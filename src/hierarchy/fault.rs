@@ -27,9 +27,9 @@ pub enum HierarchyFault {
         /// The groups; the first is the one that comes first in the list.
         groups: Vec<usize>,
     },
-    /// The root group has another parent, or a rule other than the one it must have.
+    /// The root group has another parent, or a rule other than the one it must have; or another group has its name.
     Root {
-        /// The root group.
+        /// The root group, or the one that has its name.
         group: usize,
         /// What is wrong with it.
         fault: RootFault,
@@ -45,4 +45,7 @@ pub enum RootFault {
     /// It has a rule other than the one that matches every node.
     #[error("the rule of the root group cannot be changed")]
     Rule,
+    /// A group with another id has its name, where no group is written as the root group.
+    #[error("`All Nodes` in `production` is the name of the root group")]
+    Name,
 }

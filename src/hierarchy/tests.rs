@@ -63,6 +63,7 @@ fn groups_stand_in_preorder_whatever_order_they_come_in() {
 fn faults_are_all_found_and_each_once() {
     let mut named = bare(6, 0);
     named.name = bare(1, 0).name;
+    let second_root = Group { id: bare(7, 0).id, ..root_group().unwrap() };
     let rows = [
         (vec![bare(1, 0), bare(1, 0)], vec![HierarchyFault::DuplicateId { first: 0, second: 1 }]),
         (vec![bare(1, 0), named], vec![HierarchyFault::DuplicateName { first: 0, second: 1 }]),
@@ -78,6 +79,14 @@ fn faults_are_all_found_and_each_once() {
         (
             vec![bare(0, 1), bare(1, 0)],
             vec![HierarchyFault::Root { group: 0, fault: RootFault::Parent }],
+        ),
+        (
+            vec![bare(1, 0), second_root.clone()],
+            vec![HierarchyFault::Root { group: 1, fault: RootFault::Name }],
+        ),
+        (
+            vec![root_group().unwrap(), second_root],
+            vec![HierarchyFault::DuplicateName { first: 0, second: 1 }],
         ),
     ];
     each_row(rows, |(groups, expected)| {

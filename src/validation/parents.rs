@@ -28,6 +28,8 @@ pub(super) fn resolve(
         names
     });
     let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
+    // A root group that no file has has its name all the same.
+    let is_root_also = |name: &str| name == "All Nodes" && !root_is_written;
     files
         .iter()
         .map(|file| {
@@ -37,18 +39,18 @@ pub(super) fn resolve(
                 ParentName::Name(name) => name.as_ref(),
             };
             match by_name.get(name) {
-                Some((only, false)) => {
+                Some((only, false)) if !is_root_also(name) => {
                     // A group with errors of its own still is the parent that is meant; its
                     // children are checked as far as they can be.
                     Some(only.id().unwrap_or(GroupId::ROOT))
                 }
-                Some((_, true)) => {
+                Some(_) => {
                     let is_one = |it: &&&GroupFile| it.name().is_some_and(|it| it.as_str() == name);
                     let several: Vec<&GroupFile> = files.iter().filter(is_one).copied().collect();
-                    diagnostics.push(ambiguous(file, name, &several)?);
+                    diagnostics.push(ambiguous(file, name, &several, is_root_also(name))?);
                     None
                 }
-                None if name == "All Nodes" && !root_is_written => Some(GroupId::ROOT),
+                None if is_root_also(name) => Some(GroupId::ROOT),
                 None => {
                     let known = names.iter().copied();
                     diagnostics.push(missing(file, name, closest(name, known))?);
@@ -70,11 +72,18 @@ fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagno
     })
 }
 
-fn ambiguous(file: &GroupFile, name: &str, several: &[&GroupFile]) -> Option<Diagnostic> {
+fn ambiguous(
+    file: &GroupFile,
+    name: &str,
+    several: &[&GroupFile],
+    is_root_also: bool,
+) -> Option<Diagnostic> {
     let place = file.parent_place()?;
-    let message = format!("the parent `{name}` is the name of {} groups", several.len());
-    let ids: Vec<String> =
-        several.iter().filter_map(|it| Some(format!("`{}`", it.id()?))).collect();
+    let root = is_root_also.then_some(GroupId::ROOT);
+    let count = several.len() + usize::from(is_root_also);
+    let message = format!("the parent `{name}` is the name of {count} groups");
+    let written = several.iter().filter_map(|it| it.id());
+    let ids: Vec<String> = written.chain(root).map(|id| format!("`{id}`")).collect();
     let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
         .with_help(format!("name it by id: {}", ids.join(" or ")));
     diagnostic.group = file.name().map(ToString::to_string);

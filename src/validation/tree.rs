@@ -157,6 +157,11 @@ fn root(file: &GroupFile, fault: RootFault) -> Option<Diagnostic> {
             (file.rule_place(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
         }
         RootFault::Parent => (file.parent_place(), "leave `parent` out"),
+        RootFault::Name => {
+            let help =
+                "leave `id` and `parent` out if it is meant to be the root group, or rename it";
+            (file.id_place().or_else(|| file.parent_place()), help)
+        }
     };
     found.place = place.unwrap_or(found.place);
     Some(found.with_help(help))
