@@ -111,15 +111,32 @@ fn show(definition: &Command, layered: &settings::LayeredMatches, file: &Setting
 fn masked(name: &str, value: &str) -> String {
     match name {
         "repo" => Remote::parse(value).map_or_else(|_| "…".to_owned(), |it| it.to_string()),
-        "git-proxy" => match value
-            .split_once("://")
-            .and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1)))
-        {
-            Some((scheme, host)) => format!("{scheme}://{host}"),
-            None => value.to_owned(),
-        },
-        _ => value.to_owned(),
+        "git-proxy" if !value.contains("://") => {
+            value.rsplit_once('@').map_or(value, |(_, host)| host).to_owned()
+        }
+        _ => without_secrets(value),
     }
+}
+
+/// Returns a URL without the user and password of its host, and without the passwords of its query; any other text as
+/// it is.
+fn without_secrets(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password can have a slash in it, though it should not: what is before the last `@` is not shown.
+    let address = address.rsplit_once('@').map_or(address, |(_, host)| host);
+    let shown = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((key, _)) if is_secret(key) => format!("{key}=…"),
+        _ => pair.to_owned(),
+    });
+    let shown: Vec<String> = shown.collect();
+    let question = if query.is_empty() { "" } else { "?" };
+    format!("{scheme}://{address}{question}{}", shown.join("&"))
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ["password", "passwd", "secret", "token"].iter().any(|it| key.contains(it))
 }
 
 #[cfg(test)]
@@ -157,6 +174,24 @@ mod tests {
             ("repo", "gopher://u:secret@host/x", "…"),
             ("git-proxy", "http://u:secret@proxy:3128", "http://proxy:3128"),
             ("git-proxy", "none", "none"),
+            ("git-proxy", "u:secret@proxy:3128", "proxy:3128"),
+            ("git-proxy", "proxy:3128", "proxy:3128"),
+            ("store", "postgres://clade:secret@db/clade", "postgres://db/clade"),
+            ("store", "postgres://clade:se/cr@et@db/clade", "postgres://db/clade"),
+            (
+                "store",
+                "postgres://db/clade?user=u&password=secret&sslmode=require",
+                "postgres://db/clade?user=u&password=…&sslmode=require",
+            ),
+            ("store", "file", "file"),
+            ("puppetdb", "https://u:secret@db:8081", "https://db:8081"),
+            ("puppet-server", "https://u:secret@p:8140/", "https://p:8140/"),
+            (
+                "forge-url",
+                "http://u:secret@f/api?private_token=secret",
+                "http://f/api?private_token=…",
+            ),
+            ("public-url", "https://u:secret@clade/x", "https://clade/x"),
             ("path", "a@b", "a@b"),
         ];
         each_row(rows, |(name, value, shown)| {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use super::arguments::ServeSettings;
 use super::{files, sources};
 use crate::cli::check_head;
-use crate::client::is_private;
+use crate::client::{is_private, without_password};
 use crate::facts::NodeSource;
 use crate::forge::Forge;
 use crate::git::{Remote, Scheme, VerifyMode};
@@ -111,6 +111,10 @@ fn check_signatures_and_writes(serve: &ServeSettings, remote: &Remote) -> Result
     if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {
         bail!("nothing can be pushed over `git://`: use `https` or `ssh`, or `--writes off`");
     }
+    let is_branch = |it: &str| !it.starts_with("refs/") || it.starts_with("refs/heads/");
+    if serve.writes != WriteMode::Off && !serve.branch.as_deref().is_none_or(is_branch) {
+        bail!("`--writes` needs a branch to write to: `--branch` names another kind of ref");
+    }
     if serve.writes == WriteMode::Off && serve.puppet_server.is_some() {
         bail!(
             "`--puppet-server` needs `--writes commit` or `--writes propose`: the daemon commits the class catalogues that it pulls"
@@ -178,7 +182,8 @@ fn reporting(serve: &ServeSettings, remote: &Remote) -> Result<Option<Reporting>
     };
     if !is_private(&api) && !serve.allow_insecure_remotes {
         bail!(
-            "`{api}` would get the token of the forge in clear text: use `https://`, or pass --allow-insecure-remotes"
+            "`{}` would get the token of the forge in clear text: use `https://`, or pass --allow-insecure-remotes",
+            without_password(&api)
         );
     }
     let repository = match (&serve.forge_repository, remote.url_path()) {
