@@ -109,6 +109,7 @@ fn try_key(
         return refuse("it is younger than the signature");
     }
     let verified = match subkey {
+        None if !own.is_for_data() => return refuse("it is not for signatures"),
         None => detached.verify(primary, &signed.content),
         Some(subkey) => {
             if let Err(reason) = own.check(subkey, made) {

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
-use pgp::packet::{Signature, SignatureType};
+use pgp::packet::{Signature, SignatureType, SubpacketData};
 use pgp::types::{KeyDetails as _, Tag};
 
 /// A key whose own signatures are valid.
@@ -15,6 +15,13 @@ pub(super) struct SelfSigned<'a> {
     /// The signatures that decide, one for each thing.
     deciding: Vec<&'a Signature>,
     name: Option<String>,
+}
+
+/// Whether a signature says what its key is for, and that it is for signatures.
+fn usage(signature: &Signature) -> Option<bool> {
+    let parts = signature.config()?.hashed_subpackets();
+    let tells = parts.into_iter().any(|it| matches!(it.data, SubpacketData::KeyFlags(_)));
+    tells.then(|| signature.key_flags().sign())
 }
 
 impl<'a> SelfSigned<'a> {
@@ -58,6 +65,13 @@ impl<'a> SelfSigned<'a> {
             return Err("it had expired when the commit was made");
         }
         Ok(signed)
+    }
+
+    /// Returns whether the key itself is for signatures of data: of the signatures that decide, the newest that tells
+    /// what it is for counts. A key that tells nothing is for all.
+    pub(super) fn is_for_data(&self) -> bool {
+        let told = self.deciding.iter().filter_map(|it| Some((created(it), !usage(it)?)));
+        told.max().is_none_or(|(_, is_not)| !is_not)
     }
 
     /// Returns whose key it is.

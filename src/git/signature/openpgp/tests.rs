@@ -187,6 +187,22 @@ fn the_newest_signature_of_all_copies_says_when_a_key_expires() {
 }
 
 #[test]
+fn a_key_that_only_certifies_signs_no_commit() {
+    let Some(gpg) = Gpg::new() else { return };
+    gpg.make_key("ada", "never");
+    let signature = gpg.sign("20240201T000000", "ada", &[]);
+    let both = gpg.export("ada");
+    let answers = "change-usage\nS\nQ\nsave\n";
+    gpg.answer("20250101T000000", &["--expert", "--edit-key", "ada"], answers);
+    let certifies = gpg.export("ada");
+    let reason = Some("it is not for signatures");
+    gpg.check("signs and certifies", &both, &signature, None);
+    gpg.check("certifies", &certifies, &signature, reason);
+    gpg.check("the newer copy last", &format!("{both}{certifies}"), &signature, reason);
+    gpg.check("the newer copy first", &format!("{certifies}{both}"), &signature, reason);
+}
+
+#[test]
 fn a_revoked_subkey_is_revoked_in_whatever_copy_of_the_key() {
     let Some(gpg) = Gpg::new() else { return };
     let key = gpg.make_key("ada", "never");

@@ -96,8 +96,8 @@ impl SignerOptions {
     fn set(&mut self, name: &str, value: String) -> Result<(), String> {
         let is_set = match name {
             "namespaces" => self.namespaces.replace(value).is_some(),
-            "valid-after" => self.valid_after.replace(time(&value)?).is_some(),
-            _ => self.valid_before.replace(time(&value)?).is_some(),
+            "valid-after" => self.valid_after.replace(time(&value, ValidityEnd::From)?).is_some(),
+            _ => self.valid_before.replace(time(&value, ValidityEnd::Until)?).is_some(),
         };
         if is_set { Err(format!("the option `{name}` is there twice")) } else { Ok(()) }
     }
@@ -180,13 +180,25 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Reads `YYYYMMDD[HHMM[SS]][Z]`; without `Z` it is the time of this machine.
-fn time(text: &str) -> Result<Timestamp, String> {
+/// Which end of the time in which a key is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValidityEnd {
+    From,
+    Until,
+}
+
+/// Reads `YYYYMMDD[HHMM[SS]][Z]`; without `Z` it is the time of this machine. Where clocks are put back it is twice,
+/// and where they are put forward never: then the key is valid for the shorter time.
+fn time(text: &str, end: ValidityEnd) -> Result<Timestamp, String> {
+    time_in(text, end, TimeZone::system())
+}
+
+fn time_in(text: &str, end: ValidityEnd, here: TimeZone) -> Result<Timestamp, String> {
     let wrong = || format!("`{text}` is not a time such as 20261003 or 202610030210Z");
     let upper = text.to_ascii_uppercase();
     let (digits, zone) = match upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC")) {
         Some(digits) => (digits, TimeZone::UTC),
-        None => (upper.as_str(), TimeZone::system()),
+        None => (upper.as_str(), here),
     };
     let padded = match digits.len() {
         _ if !digits.bytes().all(|it| it.is_ascii_digit()) => return Err(wrong()),
@@ -197,7 +209,12 @@ fn time(text: &str) -> Result<Timestamp, String> {
     };
     let civil = DateTime::strptime("%Y%m%d%H%M%S", &padded).map_err(|_| wrong())?;
     // The last days of 9999, which some write for ever, are beyond what a timestamp holds.
-    let time = civil.to_zoned(zone).map_or(Timestamp::MAX, |it| it.timestamp());
+    let ambiguous = zone.to_ambiguous_zoned(civil);
+    let zoned = match end {
+        ValidityEnd::From => ambiguous.later(),
+        ValidityEnd::Until => ambiguous.earlier(),
+    };
+    let time = zoned.map_or(Timestamp::MAX, |it| it.timestamp());
     if time > Timestamp::UNIX_EPOCH { Ok(time) } else { Err(wrong()) }
 }
 
@@ -232,6 +249,23 @@ mod tests {
             assert_eq!(entry.principals, principals, "{line}");
             let time = "2026-01-01T00:00:00Z".parse().unwrap();
             assert_eq!(entry.refuses(time, &|| time), refused, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_twice_or_never_makes_a_key_valid_for_the_shorter_time() {
+        let read = |text, end| {
+            let here = TimeZone::get("Europe/Berlin").unwrap();
+            time_in(text, end, here).unwrap().to_string()
+        };
+        for (text, from, until) in [
+            ("20261025023000", "2026-10-25T01:30:00Z", "2026-10-25T00:30:00Z"),
+            ("20260329023000", "2026-03-29T01:30:00Z", "2026-03-29T00:30:00Z"),
+            ("202610250330", "2026-10-25T02:30:00Z", "2026-10-25T02:30:00Z"),
+            ("20261025023000Z", "2026-10-25T02:30:00Z", "2026-10-25T02:30:00Z"),
+        ] {
+            let both = (read(text, ValidityEnd::From), read(text, ValidityEnd::Until));
+            assert_eq!(both, (from.to_owned(), until.to_owned()), "{text}");
         }
     }
 
