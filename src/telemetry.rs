@@ -82,6 +82,8 @@ impl Log {
                 Box::new(move |it| handle.reload(it))
             }
         };
+        // Below that, libraries write what they send and receive: tokens and facts.
+        ::log::set_max_level(::log::max_level().min(::log::LevelFilter::Debug));
         // The usual hook writes to stderr, which may not be read.
         std::panic::set_hook(Box::new(|panic| tracing::error!("panic: {panic}")));
         Ok(Self { queue, _last_lines: last_lines, filter })
