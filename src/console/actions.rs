@@ -1,18 +1,17 @@
 //! Actions of operators: fetch now, pin a commit, follow the branch again.
 
-use std::collections::BTreeMap;
-
 use axum::Form;
 use axum::extract::Path;
-use axum::http::StatusCode;
+use axum::extract::rejection::FormRejection;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::context::{PageError, redirect};
+use super::context::{FormFields, PageError, read_form, redirect};
 use super::failure::ErrorPage;
 use super::session::is_own_form;
 use super::visit::Visit;
 use crate::http::AddressRoutes;
+use crate::http::types::ErrorKind;
 
 /// How many characters a reason has at most.
 const REASON: usize = 500;
@@ -21,33 +20,33 @@ const REASON: usize = 500;
 pub(super) async fn act(
     visit: Visit,
     Path(action): Path<String>,
-    Form(fields): Form<BTreeMap<String, String>>,
+    fields: Result<Form<FormFields>, FormRejection>,
 ) -> Response {
-    match take(&visit, &action, &fields).await {
+    let taken = match read_form(fields) {
+        Ok(fields) => take(&visit, &action, &fields).await,
+        Err(trouble) => Err(trouble),
+    };
+    match taken {
         Ok(()) => redirect(&visit.links().plain("/")),
         Err(trouble) => visit.show(Err::<ErrorPage, _>(trouble)),
     }
 }
 
-async fn take(
-    visit: &Visit,
-    action: &str,
-    fields: &BTreeMap<String, String>,
-) -> Result<(), PageError> {
+async fn take(visit: &Visit, action: &str, fields: &FormFields) -> Result<(), PageError> {
     if visit.console.api.address_routes() == AddressRoutes::WithoutActions {
         let message =
             "Actions are taken at the address of `--admin-listen`, which has the same pages.";
-        return Err(PageError::Refused(StatusCode::FORBIDDEN, message.to_owned()));
+        return Err(PageError::Refused(ErrorKind::PermissionDenied, message.to_owned()));
     }
     let field = |name: &str| fields.get(name).map(|it| it.trim()).unwrap_or_default();
     if !is_own_form(visit.headers()) || !visit.accepts_form(field("form_token")) {
         let message = "The form is not one of a page of this daemon; load the page again.";
-        return Err(PageError::Refused(StatusCode::FORBIDDEN, message.to_owned()));
+        return Err(PageError::Refused(ErrorKind::PermissionDenied, message.to_owned()));
     }
     let reason: String = field("reason").chars().take(REASON).collect();
     if reason.is_empty() && action != "reconcile" {
         let message = "Say why: the reason goes to the journal.";
-        return Err(PageError::Refused(StatusCode::BAD_REQUEST, message.to_owned()));
+        return Err(PageError::Refused(ErrorKind::MalformedRequest, message.to_owned()));
     }
     let body = match action {
         "reconcile" => json!({"reason": reason}),

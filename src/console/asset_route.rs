@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::context::Console;
+use super::context::{Console, refusal};
 use super::page::takes_gzip;
+use crate::http::types::ErrorKind;
 
 /// Answers with a file, which no browser has to ask for again.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     Path(name): Path<String>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let Some(asset) = console.assets.find(&name) else {
-        return StatusCode::NOT_FOUND.into_response();
+        let message = "The resource could not be found.";
+        return refusal(ErrorKind::NotFound, message, uri.path());
     };
     let fixed = [
         (header::CONTENT_TYPE, HeaderValue::from_static(asset.kind)),

@@ -1,10 +1,14 @@
 //! What all pages share: the API that they ask, assets, sessions, and how errors are shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::extract::rejection::FormRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Form, Json};
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::asset::Assets;
@@ -15,7 +19,7 @@ use super::layout::{Links, PageFrame, Section, SessionState};
 use super::page;
 use super::session::{Sessions, Transport};
 use crate::forge::ForgePages;
-use crate::http::types::Error;
+use crate::http::types::{Error, ErrorKind};
 use crate::http::{InProcessApi, InProcessError};
 
 /// What all pages share.
@@ -53,7 +57,7 @@ pub(super) enum PageError {
     /// There is no such page.
     NotFound(String),
     /// A form is not accepted.
-    Refused(StatusCode, String),
+    Refused(ErrorKind, String),
 }
 
 impl PageError {
@@ -101,16 +105,49 @@ pub(super) fn failed(
     request_id: String,
     headers: &HeaderMap,
 ) -> Response {
-    let (status, kind, message) = match trouble {
-        PageError::Api(InProcessError { status, error }) => {
-            let Error { kind, msg, .. } = *error;
-            (status, kind.into_owned(), msg)
-        }
-        PageError::NotFound(message) => (StatusCode::NOT_FOUND, "not-found".to_owned(), message),
-        PageError::Refused(status, message) => (status, "refused".to_owned(), message),
+    let (status, error) = match trouble {
+        PageError::Api(InProcessError { status, error }) => (status, *error),
+        PageError::NotFound(message) => refused(ErrorKind::NotFound, message, layout.here.clone()),
+        PageError::Refused(kind, message) => refused(kind, message, Value::Null),
     };
+    if !page::is_for_people(headers) {
+        return (status, Json(error)).into_response();
+    }
+    let Error { kind, msg: message, .. } = error;
+    let kind = kind.into_owned();
     let page = ErrorPage { layout, status, kind, message, help: help(status), request_id };
     page::write(status, &page, headers)
+}
+
+/// Refuses a request of a program.
+pub(super) fn refusal(kind: ErrorKind, message: &str, path: &str) -> Response {
+    let (status, error) = refused(kind, message.to_owned(), path);
+    (status, Json(error)).into_response()
+}
+
+fn refused(kind: ErrorKind, msg: String, details: impl Into<Value>) -> (StatusCode, Error) {
+    (kind.status(), Error { kind: kind.as_str().into(), msg, details: details.into() })
+}
+
+/// What a form sends.
+pub(super) type FormFields = BTreeMap<String, String>;
+
+/// Returns what a form sends, or why that cannot be read.
+pub(super) fn read_form(
+    sent: Result<Form<FormFields>, FormRejection>,
+) -> Result<FormFields, PageError> {
+    let rejected = |rejection: FormRejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let message = "The form is larger than any of a page of this daemon.";
+            PageError::Refused(ErrorKind::PayloadTooLarge, message.to_owned())
+        }
+        _ => {
+            let message = "This address takes what the form of its page sends: \
+                           `Content-Type: application/x-www-form-urlencoded`.";
+            PageError::Refused(ErrorKind::MalformedRequest, message.to_owned())
+        }
+    };
+    sent.map(|Form(fields)| fields).map_err(rejected)
 }
 
 /// A redirect to another page, after a form.

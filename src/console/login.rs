@@ -1,16 +1,16 @@
 //! Signing in with a token, and out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::Form;
+use axum::extract::rejection::FormRejection;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::context::{Console, redirect};
+use super::context::{Console, FormFields, read_form, redirect};
 use super::entrance::Entrance;
 use super::layout::PageFrame;
 use super::markup as m;
@@ -59,8 +59,12 @@ fn form(entrance: &Entrance, status: StatusCode, next: String, failure: &'static
 pub(super) async fn sign_in(
     State(console): State<Arc<Console>>,
     Stranger(entrance): Stranger,
-    Form(fields): Form<BTreeMap<String, String>>,
+    fields: Result<Form<FormFields>, FormRejection>,
 ) -> Response {
+    let fields = match read_form(fields) {
+        Ok(fields) => fields,
+        Err(trouble) => return entrance.fail(trouble),
+    };
     let field = |name: &str| fields.get(name).map(|it| it.trim()).unwrap_or_default();
     let next = field("next").to_owned();
     if !is_own_form(&entrance.headers) || !entrance.accepts_form(field("form_token")) {
@@ -94,8 +98,12 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(
     State(console): State<Arc<Console>>,
     Stranger(entrance): Stranger,
-    Form(fields): Form<BTreeMap<String, String>>,
+    fields: Result<Form<FormFields>, FormRejection>,
 ) -> Response {
+    let fields = match read_form(fields) {
+        Ok(fields) => fields,
+        Err(trouble) => return entrance.fail(trouble),
+    };
     let sent = fields.get("form_token").map(String::as_str).unwrap_or_default();
     if !is_own_form(&entrance.headers) || !entrance.accepts_form(sent) {
         let failure = "The form is not one of this page; load it again.";

@@ -35,6 +35,12 @@ pub(super) fn write(status: StatusCode, page: &impl Template, request: &HeaderMa
     (status, fixed, text).into_response()
 }
 
+/// Returns whether a client shows pages; all others read the errors of the API.
+pub(super) fn is_for_people(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    accepts.is_some_and(|it| it.contains("text/html"))
+}
+
 /// Returns whether a client reads gzip.
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();

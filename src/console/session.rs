@@ -26,6 +26,9 @@ const LASTS: Duration = Duration::from_hours(12);
 /// How many sessions there are at most; the oldest gives way.
 const MOST: usize = 4096;
 
+/// How many of them one token has at most: who signs in again and again ends no session of others.
+const OF_A_TOKEN: usize = 64;
+
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -70,11 +73,12 @@ impl Sessions {
         let id = hex(&random()?);
         let mut open = self.open.lock();
         open.retain(|_, session| session.opened.elapsed() < LASTS);
-        if open.len() >= MOST {
-            let oldest = open.iter().min_by_key(|(_, session)| session.opened);
-            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
-                open.remove(&oldest);
-            }
+        let own = open.values().filter(|it| it.token == token).count();
+        if own >= OF_A_TOKEN || open.len() >= MOST {
+            let may_go = |it: &OpenSession| own < OF_A_TOKEN || it.token == token;
+            let all = open.iter().filter(|(_, session)| may_go(session));
+            let oldest = all.min_by_key(|(_, session)| session.opened).map(|(id, _)| id.clone());
+            oldest.and_then(|it| open.remove(&it));
         }
         open.insert(id.clone(), OpenSession { token, opened: Instant::now() });
         Ok(id)
@@ -179,12 +183,25 @@ mod tests {
     #[test]
     fn the_oldest_session_gives_way() {
         let sessions = Sessions::new().unwrap();
+        let first = sessions.open("t0".to_owned()).unwrap();
+        for number in 0..MOST {
+            sessions.open(format!("t{}", number / OF_A_TOKEN + 1)).unwrap();
+        }
+        assert_eq!(sessions.open.lock().len(), MOST);
+        assert!(!sessions.open.lock().contains_key(&first));
+    }
+
+    #[test]
+    fn a_token_ends_no_sessions_of_others() {
+        let sessions = Sessions::new().unwrap();
+        let other = sessions.open("other".to_owned()).unwrap();
         let first = sessions.open("t".to_owned()).unwrap();
         for _ in 0..MOST {
             sessions.open("t".to_owned()).unwrap();
         }
-        assert_eq!(sessions.open.lock().len(), MOST);
-        assert!(!sessions.open.lock().contains_key(&first));
+        assert_eq!(sessions.open.lock().len(), OF_A_TOKEN + 1);
+        let is_open = |it: &str| sessions.open.lock().contains_key(it);
+        assert!(is_open(&other) && !is_open(&first));
     }
 
     #[test]

@@ -104,6 +104,15 @@ pub enum AccessError {
     },
 }
 
+/// What becomes of a request with a token that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum UnknownTokens {
+    /// It is refused: its caller is never treated as anonymous.
+    Refused,
+    /// Nothing: what it asks for is open to all.
+    Ignored,
+}
+
 impl KnownSender<'_> {
     fn is_known(&self) -> bool {
         self.certificate.is_some() || self.user.is_some()
@@ -228,6 +237,7 @@ impl Access {
         &self,
         request: &Request<B>,
         peer: PeerIdentity<'_>,
+        unknown: UnknownTokens,
     ) -> Result<Caller, ApiError> {
         let (uri, headers) = (request.uri(), request.headers());
         if let Some(hosts) = &self.hosts {
@@ -240,7 +250,7 @@ impl Access {
         if !by_token_alone {
             browser::check_site(request.method(), uri, headers)?;
         }
-        self.caller(token, &sender)
+        self.caller(token, &sender, unknown)
     }
 
     /// Returns who sends a request, apart from its token.
@@ -269,8 +279,13 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Returns 401 for an unknown token: its caller is never treated as anonymous.
-    fn caller(&self, token: Option<&[u8]>, sender: &KnownSender<'_>) -> Result<Caller, ApiError> {
+    /// Returns 401 for an unknown token that is refused.
+    fn caller(
+        &self,
+        token: Option<&[u8]>,
+        sender: &KnownSender<'_>,
+        unknown: UnknownTokens,
+    ) -> Result<Caller, ApiError> {
         let mut grants = SmallVec::new();
         if self.anonymous {
             grants.push(Held::anonymous());
@@ -291,9 +306,14 @@ impl Access {
         }
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
             let tokens = tokens.load();
-            let found = tokens.find(token).ok_or_else(ApiError::unauthenticated)?;
-            let holder = Holder::Token(Arc::clone(&found.name));
-            grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
+            match tokens.find(token) {
+                Some(found) => {
+                    let holder = Holder::Token(Arc::clone(&found.name));
+                    grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
+                }
+                None if unknown == UnknownTokens::Ignored => {}
+                None => return Err(ApiError::unauthenticated()),
+            }
         }
         Ok(Caller { grants })
     }

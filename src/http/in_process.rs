@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt as _;
 
-use super::access::{Caller, PeerIdentity, Requirement, Role};
+use super::access::{Caller, PeerIdentity, Requirement, Role, UnknownTokens};
 use super::blocking::{REPOSITORY, STORE};
 use super::error::ApiError;
 use super::request_context::{Peer, RequestContext};
@@ -187,7 +187,7 @@ impl InProcessApi {
         let mut request = Request::new(());
         *request.method_mut() = method.clone();
         request.headers_mut().clone_from(&asker.headers);
-        self.services.access.identify(&request, asker.identity())
+        self.services.access.identify(&request, asker.identity(), UnknownTokens::Refused)
     }
 
     /// Reads who sent a request.

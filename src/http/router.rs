@@ -10,6 +10,7 @@ use axum::routing::MethodRouter;
 use tower::ServiceExt as _;
 
 use super::access::{Requirement, Role};
+use super::error::ApiError;
 use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::{NO_ROUTE, ObserveLayer};
 use super::original_uri::OriginalUri;
@@ -105,6 +106,9 @@ pub fn router_with_pages(
     }
     let missing = missing.layer(ObserveLayer::new(NO_ROUTE, &metrics));
     let observed = |router: Router, (path, methods): (&'static str, MethodRouter)| {
+        let methods = methods.fallback(async |OriginalUri(uri): OriginalUri, request: Request| {
+            ApiError::method_not_allowed(request.method().as_str(), uri.path())
+        });
         router.route(path, methods.layer(ObserveLayer::new(path, &metrics)))
     };
     let pages = pages.into_iter().fold(Router::new(), observed);
@@ -169,7 +173,7 @@ pub(super) fn routes(set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Routes {
     let probes = probes(below(""));
     match set {
         RouteSet::Whole => probes.merge(public(&below)).merge(operator(below(""), READ)),
-        RouteSet::Public => probes.merge(public(&below)),
+        RouteSet::Public => probes.merge(public(&below)).without(&operator(below(""), READ)),
         // Callers who can reach the address for monitoring may scrape it.
         RouteSet::Admin => probes.merge(operator(below(""), PUBLIC)),
     }

@@ -16,7 +16,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, Ready, ready};
 
-use super::access::{Access, Caller, Requirement, Role};
+use super::access::{Access, Caller, Requirement, Role, UnknownTokens};
 use super::error::ApiError;
 use super::observe::{NO_ROUTE, ObservedHandler};
 use super::original_uri::OriginalUri;
@@ -30,6 +30,8 @@ pub(super) struct Routes {
     prefix: &'static str,
     by_path: BTreeMap<String, MethodRouter<AppState>>,
     declared: Vec<Route>,
+    /// Routes that another address has; here they are not found.
+    elsewhere: Vec<Route>,
     /// Counts requests, if they are counted.
     metrics: Option<Arc<Metrics>>,
 }
@@ -53,7 +55,13 @@ impl Routes {
     /// Begins a set of routes whose paths all begin with a prefix. They are routes as others: a router within a router
     /// would keep the URI of each request twice.
     pub(super) fn below(prefix: &'static str, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { prefix, by_path: BTreeMap::new(), declared: Vec::new(), metrics }
+        Self {
+            prefix,
+            by_path: BTreeMap::new(),
+            declared: Vec::new(),
+            elsewhere: Vec::new(),
+            metrics,
+        }
     }
 
     /// Declares a route that reads; `HEAD` is answered as well.
@@ -119,6 +127,13 @@ impl Routes {
         self
     }
 
+    /// Notes the routes of another address: who asks for one here needs the role of the route to be told that it is
+    /// not found, and no other.
+    pub(super) fn without(mut self, other: &Self) -> Self {
+        self.elsewhere.extend(other.declared.iter().cloned());
+        self
+    }
+
     pub(super) fn declared(&self) -> &[Route] {
         &self.declared
     }
@@ -126,15 +141,20 @@ impl Routes {
     /// Returns the router, and what answers where it has no path. Requests that no route answers need a role as well:
     /// unauthenticated callers are not told which paths there are.
     pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
-        let Self { by_path, declared, metrics, .. } = self;
-        let not_found =
-            async |State(state): State<AppState>, uri: OriginalUri, request: Request| {
-                let requirement = Requirement::by_kind(request.method());
-                match admit(state.access(), requirement, None, &request) {
-                    Ok(()) => ApiError::not_found(&uri),
-                    Err(error) => error,
-                }
-            };
+        let Self { by_path, declared, elsewhere, metrics, .. } = self;
+        let elsewhere: Arc<[Route]> = elsewhere.into();
+        let not_found = async move |State(state): State<AppState>,
+                                    uri: OriginalUri,
+                                    request: Request| {
+            let is_this =
+                |it: &&Route| it.method == *request.method() && it.is_at(request.uri().path());
+            let of_route = elsewhere.iter().find(is_this).map(|it| it.requirement);
+            let requirement = of_route.unwrap_or_else(|| Requirement::by_kind(request.method()));
+            match admit(state.access(), requirement, None, &request) {
+                Ok(()) => ApiError::not_found(&uri),
+                Err(error) => error,
+            }
+        };
         let mut router = Router::new();
         for (path, methods) in by_path {
             let of_path: Arc<[Route]> =
@@ -246,5 +266,7 @@ fn identify(
     if peer.is_some_and(|it| it.is_local) {
         return Ok(Caller::unlimited());
     }
-    access.identify(request, peer.map(Peer::identity).unwrap_or_default())
+    let tokens =
+        if requirement.is_open() { UnknownTokens::Ignored } else { UnknownTokens::Refused };
+    access.identify(request, peer.map(Peer::identity).unwrap_or_default(), tokens)
 }

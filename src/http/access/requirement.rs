@@ -30,6 +30,11 @@ impl Requirement {
         Self::Role(if reads { Role::Read } else { Role::Write })
     }
 
+    /// Returns whether it is met by all who can connect.
+    pub(in crate::http) fn is_open(self) -> bool {
+        matches!(self, Self::Probe | Self::Public | Self::Signature)
+    }
+
     /// Returns the role of the requirement, for the document.
     pub(in crate::http) fn role(self) -> Option<Role> {
         match self {

@@ -42,7 +42,7 @@ fn proved(certificate: &Arc<CertificateFacts>) -> KnownSender<'_> {
 fn an_agent_may_ask_for_its_own_node_alone() {
     let access = Access { certificates: true, ..Access::default() };
     let own = certificate("web1.example.com");
-    let caller = access.caller(None, &proved(&own)).unwrap();
+    let caller = access.caller(None, &proved(&own), UnknownTokens::Refused).unwrap();
     for (requirement, node, may) in [
         (Requirement::NodeInPath(Role::Classify), Some("web1.example.com"), true),
         (Requirement::NodeInPath(Role::Read), Some("web1.example.com"), true),
@@ -58,7 +58,7 @@ fn an_agent_may_ask_for_its_own_node_alone() {
     }
     assert_eq!(caller.classifies("web1.example.com"), Submitted::KeptAsProved(own));
     assert_eq!(caller.classifies("web2.example.com"), Submitted::AnswerOnly);
-    let anonymous = access.caller(None, &KnownSender::default()).unwrap();
+    let anonymous = access.caller(None, &KnownSender::default(), UnknownTokens::Refused).unwrap();
     let own = Requirement::NodeInPath(Role::Classify);
     assert!(own.check(&anonymous, Some("web1.example.com")).is_err());
     assert!(Requirement::Probe.check(&anonymous, None).is_ok());
@@ -90,7 +90,7 @@ fn another_commit_needs_a_grant_to_read_that_has_what_the_route_needs_as_well() 
 #[test]
 fn anonymous_callers_classify_and_read_where_that_is_allowed() {
     let may = |access: &Access| -> Vec<Role> {
-        let caller = access.caller(None, &KnownSender::default()).unwrap();
+        let caller = access.caller(None, &KnownSender::default(), UnknownTokens::Refused).unwrap();
         Role::ALL.into_iter().filter(|role| caller.may(*role, Some("n"))).collect()
     };
     let anonymous = Access { anonymous: true, ..Access::default() };
@@ -104,7 +104,7 @@ fn anonymous_callers_classify_and_read_where_that_is_allowed() {
 fn an_agent_proves_itself_where_anonymous_callers_may_classify() {
     let access = Access { anonymous: true, certificates: true, ..Access::default() };
     let own = certificate("web1");
-    let caller = access.caller(None, &proved(&own)).unwrap();
+    let caller = access.caller(None, &proved(&own), UnknownTokens::Refused).unwrap();
     assert_eq!(caller.classifies("web1"), Submitted::KeptAsProved(own));
     assert_eq!(caller.classifies("web2"), Submitted::AnswerOnly);
     assert!(caller.may(Role::Classify, Some("web2")));
@@ -169,7 +169,8 @@ fn grants_of_a_certificate_a_user_and_a_token_never_widen_each_other() {
     ] {
         let address = Some(address.parse().unwrap());
         let peer = PeerIdentity { certificate, address };
-        let caller = access.identify(&request("GET", headers), peer).unwrap();
+        let caller =
+            access.identify(&request("GET", headers), peer, UnknownTokens::Refused).unwrap();
         let has: Vec<Role> = Role::ALL.into_iter().filter(|it| caller.may(*it, None)).collect();
         assert_eq!((caller.name(), &*has), (name, roles), "{headers:?}");
         assert!(caller.grants.iter().all(|it| it.grant.roles != Roles::all()));
@@ -191,7 +192,7 @@ fn pages_of_other_sites_do_not_act_for_users_of_the_proxy() {
         ("POST", &[user, ("origin", "https://evil.example"), ("host", "clade")], false),
         ("GET", &twice, false),
     ] {
-        let found = access.identify(&request(method, headers), peer);
+        let found = access.identify(&request(method, headers), peer, UnknownTokens::Refused);
         assert_eq!(found.is_ok(), is_accepted, "{method} {headers:?}");
     }
     let known = |headers: &[(&str, &str)], peer| {

@@ -285,7 +285,7 @@ fn a_conflict_shows_both_sides_and_the_ways_out() {
         "classes.apache.keepalive_timeout",
         "99 from Trial",
         "5 from Webservers",
-        "Two ways out",
+        "Ways out",
         "nodes/ web2.example.com .yaml",
         "conflicting values",
     ] {
@@ -366,13 +366,42 @@ fn browsers_get_errors_as_pages_and_programs_as_json() {
         ("/groups/00000000-0000-4000-8000-00000000000f", html, 404, "text/html; charset=utf-8"),
         ("/groups/x", html, 400, "text/html; charset=utf-8"),
         ("/nodes/web1.example.com?at=x", html, 400, "text/html; charset=utf-8"),
+        ("/groups/x", "", 400, "application/json"),
+        ("/nodes/web1.example.com?at=x", "Accept: application/json\r\n", 400, "application/json"),
+        ("/commits/nope", "Accept: */*\r\n", 404, "application/json"),
+        ("/assets/x.css", html, 404, "application/json"),
     ] {
         let answer = daemon.request_with("GET", path, headers, "");
         assert_eq!((answer.status, answer.header("Content-Type")), (status, Some(kind)), "{path}");
+        if kind == "application/json" {
+            assert!(answer.json()["kind"].is_string(), "{path}: {}", answer.body);
+        }
         if kind.starts_with("text/html") {
             let id = answer.header("X-Request-Id").unwrap().to_owned();
             assert!(answer.body.contains(&id), "{path} shows its request id");
         }
+    }
+}
+
+#[test]
+fn what_the_pages_do_not_take_is_refused_as_the_api_does() {
+    let fleet = shared_fleet();
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let json = "Content-Type: application/json\r\n";
+    for (method, path, headers, body, status, kind) in [
+        ("POST", "/", "", "", 405, "method-not-allowed"),
+        ("PUT", "/nodes", "", "", 405, "method-not-allowed"),
+        ("OPTIONS", "/", "", "", 405, "method-not-allowed"),
+        ("DELETE", "/groups/x", "", "", 405, "method-not-allowed"),
+        ("POST", "/login", json, "{}", 400, "malformed-request"),
+        ("POST", "/logout", "", "", 400, "malformed-request"),
+        ("POST", "/actions/pin", json, "{}", 400, "malformed-request"),
+        ("POST", "/actions/pin", form, "reason=x", 403, "permission-denied"),
+    ] {
+        let answer = fleet.daemon.request_with(method, path, headers, body);
+        let said = (answer.status, answer.json()["kind"].clone());
+        assert_eq!(said, (status, kind.into()), "{method} {path}");
+        assert_eq!(answer.header("Allow").is_some(), status == 405, "{method} {path}");
     }
 }
 

@@ -43,7 +43,12 @@ fn tokens_have_roles() {
         ("", "GET", "/status/v1/simple", 200, None),
         ("", "GET", "/v1/groups", 401, Some("user-unauthenticated")),
         ("", "POST", "/v1/classified/nodes/n", 401, Some("user-unauthenticated")),
-        ("X-Authentication: wrong\r\n", "GET", "/readyz", 401, Some("user-unauthenticated")),
+        // What is open to all is open to those whose token is gone, too.
+        ("X-Authentication: wrong\r\n", "GET", "/readyz", 200, None),
+        ("X-Authentication: wrong\r\n", "GET", "/openapi.json", 200, None),
+        ("X-Authentication: wrong\r\n", "GET", "/status/v1/services", 200, None),
+        ("X-Authentication: wrong\r\n", "GET", "/v1/groups", 401, Some("user-unauthenticated")),
+        ("X-Authentication: wrong\r\n", "GET", "/nowhere", 401, Some("user-unauthenticated")),
         ("X-Authentication: hello\r\n", "POST", "/v1/classified/nodes/n", 200, None),
         ("Authorization: Bearer hello\r\n", "GET", "/enc/n", 200, None),
         ("X-Authentication: hello\r\n", "GET", "/v1/groups", 403, Some("permission-denied")),
@@ -93,6 +98,35 @@ fn a_second_address_has_what_operators_need() {
     }
     assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 404);
     assert_eq!(admin.request("POST", "/controller/reconcile", "").status, 202);
+}
+
+#[test]
+fn an_operator_at_the_address_of_agents_is_not_told_to_get_another_role() {
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = directory.path().join("tokens.yaml");
+    std::fs::write(&tokens, TOKENS).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ]);
+    for (token, path, status) in [
+        ("goodbye", "/controller/reconcile", 404),
+        ("goodbye", "/controller/pin", 404),
+        ("goodbye", "/controller/elsewhere", 403),
+        ("hello", "/controller/pin", 403),
+    ] {
+        let header = format!("X-Authentication: {token}\r\n");
+        let answer = daemon.request_with("POST", path, &header, "{}");
+        assert_eq!(answer.status, status, "{token} {path}: {}", answer.body);
+    }
+    let hello = "X-Authentication: hello\r\n";
+    let refused = daemon.request_with("POST", "/controller/pin", hello, "{}").body;
+    assert!(refused.contains("`operate`"), "{refused}");
 }
 
 #[test]
