@@ -1,5 +1,7 @@
 //! Answering about commits: any revision, any time, and the state of one.
 
+use std::collections::HashMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,9 @@ use super::verifier::{Trust, Verifier};
 use crate::git::{CommitInfo, Repository};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
+
+/// How many commits of the followed branch are put in its order; those before go by the clocks of their committers.
+const LINE: usize = 1000;
 
 /// A commit, the outcome of its build, and its state here.
 #[derive(Clone, Debug)]
@@ -181,7 +186,20 @@ impl CommitLookup {
             })
             .collect();
         commits.sort_by_key(|it| std::cmp::Reverse((it.info.time, it.info.id)));
-        Ok(commits)
+        let head = self.state.lock().head().or(self.live.commit());
+        let line = head.map(|it| self.line_of(&repository, it)).unwrap_or_default();
+        let place = |it: &CommitDetails| line.get(&it.info.id).copied();
+        Ok(newest_first(commits, place, |it| it.info.time))
+    }
+
+    /// Returns how far commits are behind a head, along first parents.
+    fn line_of(&self, repository: &Repository, head: CommitId) -> HashMap<CommitId, usize> {
+        let next = |commit: &CommitId| repository.first_parent(*commit).ok().flatten();
+        std::iter::successors(Some(head), next)
+            .take(LINE)
+            .enumerate()
+            .map(|(at, it)| (it, at))
+            .collect()
     }
 
     fn commit_state(&self, repository: &Repository, commit: CommitId) -> CommitState {
@@ -192,5 +210,68 @@ impl CommitLookup {
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let around = Surroundings { head, held, is_ancestor: &is_ancestor };
         CommitState::of(commit, &self.recorder.journal(), around)
+    }
+}
+
+/// Puts commits that are ordered by time, the newest first, in the order of the branch where they are on it: a commit
+/// comes before its parents, whatever the clocks of their committers said.
+fn newest_first<C, T: Ord + Copy>(
+    commits: Vec<C>,
+    place: impl Fn(&C) -> Option<usize>,
+    time: impl Fn(&C) -> T,
+) -> Vec<C> {
+    let (mut line, others): (Vec<C>, Vec<C>) =
+        commits.into_iter().partition(|it| place(it).is_some());
+    line.sort_by_key(&place);
+    // A commit is as new as the newest that is behind it.
+    let mut newest = None;
+    let mut dated: Vec<(C, T)> = Vec::with_capacity(line.len());
+    for commit in line.into_iter().rev() {
+        let at = newest.map_or(time(&commit), |it: T| it.max(time(&commit)));
+        newest = Some(at);
+        dated.push((commit, at));
+    }
+    let mut line = dated.into_iter().rev().peekable();
+    let mut others = others.into_iter().peekable();
+    let is_next = |line: &mut Peekable<_>, other: &C| {
+        line.peek().is_some_and(|(_, at): &(C, T)| *at >= time(other))
+    };
+    let mut ordered = Vec::new();
+    loop {
+        let from_line = match others.peek() {
+            Some(other) => is_next(&mut line, other),
+            None => true,
+        };
+        let next = if from_line { line.next().map(|(it, _)| it) } else { others.next() };
+        match next {
+            Some(commit) => ordered.push(commit),
+            None => return ordered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    #[test]
+    fn commits_come_in_the_order_of_the_branch() {
+        // Each with its place on the branch, and its time; ordered by time.
+        let rows: [(&[(Option<usize>, u32)], &[(Option<usize>, u32)]); 4] = [
+            (&[], &[]),
+            (&[(Some(0), 9), (None, 7), (Some(1), 5)], &[(Some(0), 9), (None, 7), (Some(1), 5)]),
+            (
+                &[(Some(1), 9), (None, 8), (Some(2), 7), (Some(0), 2)],
+                &[(Some(0), 2), (Some(1), 9), (None, 8), (Some(2), 7)],
+            ),
+            (
+                &[(None, 9), (Some(2), 5), (Some(0), 5), (Some(1), 5), (None, 5)],
+                &[(None, 9), (Some(0), 5), (Some(1), 5), (Some(2), 5), (None, 5)],
+            ),
+        ];
+        each_row(rows, |(commits, expected)| {
+            assert_eq!(newest_first(commits.to_vec(), |it| it.0, |it| it.1), expected);
+        });
     }
 }
