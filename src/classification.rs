@@ -27,7 +27,7 @@ use crate::hierarchy::{Estate, GroupIndex, Inherited};
 use crate::model::{Individual, Node};
 
 pub use conflict::{ConflictShare, Conflicts};
-pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
+pub use conflict_text::{SEE_DETAILS, conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use error::{ClassificationError, ClassificationFault};
 pub use interpolation::{

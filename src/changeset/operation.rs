@@ -15,7 +15,7 @@ use super::outcome::WriteOutcome;
 use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
 use super::wording::{counted, listed};
-use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
+use crate::hierarchy::{self, GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
 use crate::model::{EnvironmentName, Group, GroupId};
 use crate::rule::{parts, with_pins, without_names};
 
@@ -236,7 +236,8 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
         return Err(Rejection::new(RejectionKind::RootGroup, message, submitted.clone()));
     }
     let current = hierarchy.group(hierarchy.root());
-    if group.rule != current.rule {
+    // It may be written in two ways.
+    if group.rule != current.rule && !hierarchy::check(std::slice::from_ref(group)).is_empty() {
         return Err(root_rule(submitted.clone()));
     }
     Ok(())

@@ -6,12 +6,12 @@ use crate::hierarchy::{GroupIndex, Hierarchy};
 /// How many keys a report names; it is one line of a log.
 const REPORTED_KEYS: usize = 10;
 
+/// The sentence with which messages of conflicts end, and which clients strip.
+pub const SEE_DETAILS: &str = " See the `details` key for all conflicts.";
+
 /// Writes the message of a conflict for clients of the API, which get the `details` as well.
-///
-/// It ends with the sentence that clients strip.
 pub fn conflict_message(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
-    let summary = conflict_summary(hierarchy, conflicts);
-    format!("{summary} See the `details` key for all conflicts.")
+    conflict_summary(hierarchy, conflicts) + SEE_DETAILS
 }
 
 /// Writes which groups of a conflict differ, and in what.
@@ -49,7 +49,7 @@ pub fn conflict_summary(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Str
 /// sets what, and where the values are shown.
 ///
 /// The values themselves can be secrets, and logs are no place for them.
-pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>, node: &str) -> String {
+pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
     let set_by = |differences: &[ConflictShare<'_>]| {
         let groups: Vec<String> = differences.iter().map(|it| sets(hierarchy, it)).collect();
         enumerate(&groups)
@@ -76,7 +76,7 @@ pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>, node: &
     };
     let shown: Vec<&str> = all.iter().take(REPORTED_KEYS).map(String::as_str).collect();
     format!(
-        "{} Set differently: {}{more}. `clade explain {node}` shows the values.",
+        "{} Set differently: {}{more}.",
         conflict_summary(hierarchy, conflicts),
         shown.join("; "),
     )

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::output::{DataFormat, Output};
 use crate::diagnostic::visible;
-use crate::rule::{self, QueryFormat, RuleFault, to_console, to_query};
+use crate::rule::{self, QueryFormat, RuleFault, to_console, to_whole_query};
 
 /// Print a rule in the array form, the console's notation, and as PuppetDB queries
 #[derive(Debug, Args)]
@@ -48,11 +48,7 @@ impl TranslateCommand {
                 return Ok(Exit::Findings);
             }
         };
-        let query = |format| match to_query(&condition, format) {
-            Ok(Some(query)) => Ok(query),
-            Ok(None) => Ok(json!(["~", "certname", ".*"])),
-            Err(error) => Err(error.to_string()),
-        };
+        let query = |format| to_whole_query(&condition, format).map_err(|it| it.to_string());
         let console = to_console(&condition).map(Value::from).map_err(|error| error.to_string());
         let (nodes, inventory) = (query(QueryFormat::Nodes), query(QueryFormat::Inventory));
         let text = match self.format {

@@ -75,11 +75,9 @@ pub(super) fn classified<T>(
     let explanation = explained(context, node, withheld)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
-        Outcome::Conflict(conflicts) => Err(ApiError::conflict_in_words(
-            &context.snapshot.estate.hierarchy,
-            conflicts,
-            &node.name,
-        )),
+        Outcome::Conflict(conflicts) => {
+            Err(ApiError::conflict_in_words(&context.snapshot.estate.hierarchy, conflicts))
+        }
     }
 }
 

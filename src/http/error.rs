@@ -11,7 +11,9 @@ use super::access::Role;
 use super::original_uri::OriginalUri;
 use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
-use crate::classification::{Conflicts, conflict_details, conflict_message, conflict_report};
+use crate::classification::{
+    Conflicts, SEE_DETAILS, conflict_details, conflict_message, conflict_report,
+};
 use crate::hierarchy::Hierarchy;
 use crate::masking::Masks;
 
@@ -66,7 +68,7 @@ impl ApiError {
     /// The node has not checked in.
     pub(super) fn unknown_node(name: &str, uri: &OriginalUri) -> Self {
         let message = format!(
-            "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it."
+            "The node `{name}` is not known to this daemon: it has not checked in here. Check its name, send its facts along (`POST`, or `--facts FILE` of a command), or ask the daemon that classified it."
         );
         Self::not_known(message, uri)
     }
@@ -252,13 +254,9 @@ impl ApiError {
     }
 
     /// A conflict for clients that show the message alone, such as an ENC or Hiera.
-    pub(super) fn conflict_in_words(
-        hierarchy: &Hierarchy,
-        conflicts: &Conflicts<'_>,
-        node: &str,
-    ) -> Self {
+    pub(super) fn conflict_in_words(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Self {
         let mut error = Self::conflict(hierarchy, conflicts);
-        error.0.message = conflict_report(hierarchy, conflicts, node);
+        error.0.message = conflict_report(hierarchy, conflicts) + SEE_DETAILS;
         error
     }
 

@@ -28,7 +28,7 @@ use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
 use crate::reconcile::Controller;
-use crate::rule::{self, QueryFormat, RuleFaultKind, to_query};
+use crate::rule::{self, QueryFormat, RuleFaultKind, to_whole_query};
 use crate::validation::RULE_BYTES;
 
 /// Returns the group that a part of the URL names.
@@ -229,7 +229,7 @@ pub(super) async fn rules(
 
 /// A rule that cannot be translated is shown all the same; its query is null.
 fn translated(rule: Option<&Condition>, format: QueryFormat) -> Value {
-    rule.and_then(|rule| to_query(rule, format).ok().flatten()).unwrap_or_default()
+    rule.and_then(|rule| to_whole_query(rule, format).ok()).unwrap_or_default()
 }
 
 /// Translates a rule into a PuppetDB query.
@@ -274,12 +274,8 @@ fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
         let error = first_problems(faults.iter().map(|it| &it.message), "; ");
         ApiError::schema_violation(body.clone(), "Rule", error.into())
     })?;
-    match to_query(&condition, format) {
-        Ok(query) => {
-            // A rule that every node meets is a query all the same.
-            let query = query.unwrap_or_else(|| vec!["~", "certname", ".*"].into());
-            Ok(axum::Json(Query { query }).into_response())
-        }
+    match to_whole_query(&condition, format) {
+        Ok(query) => Ok(axum::Json(Query { query }).into_response()),
         Err(error) => {
             let message = error.to_string();
             Err(ApiError::new(ErrorKind::UntranslatableRule, message, error.condition))

@@ -36,6 +36,19 @@ pub struct UntranslatableRule {
     pub condition: Value,
 }
 
+/// Translates a rule as [`to_query`] does; a rule that every node meets has a query all the same.
+///
+/// # Errors
+///
+/// Returns the first condition that no query can say.
+pub fn to_whole_query(
+    condition: &Condition,
+    format: QueryFormat,
+) -> Result<Value, UntranslatableRule> {
+    let query = to_query(condition, format)?;
+    Ok(query.unwrap_or_else(|| vec!["~", "certname", ".*"].into()))
+}
+
 /// Translates a rule to a query; `None` is a rule that every node meets.
 ///
 /// The query finds exactly the nodes that the rule matches, but for one thing: the number of a

@@ -80,6 +80,12 @@ fn every_read_route_answers() {
         daemon.get(&format!("/v1/groups/{WEB_ID}/rules")).json()["rule"],
         json!(["=", ["trusted", "extensions", "pp_role"], "web"])
     );
+    let of_root = daemon.get("/v1/groups/00000000-0000-4000-8000-000000000000/rules").json();
+    let every_node = json!(["~", "certname", ".*"]);
+    assert_eq!(
+        of_root["translated"],
+        json!({"nodes_query_format": every_node, "inventory_query_format": every_node})
+    );
     let translated = daemon.request("POST", "/v1/rules/translate", r#"["=", ["fact", "a"], "b"]"#);
     assert_eq!(translated.json(), json!({"query": ["=", ["fact", "a"], "b"]}));
     assert_eq!(

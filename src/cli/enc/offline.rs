@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 
 use super::EncSettings;
+use super::request::with_advice;
 use crate::classification::{Outcome, classify, conflict_report, enc_document};
 use crate::cli::repository::{BudgetArgs, RepositoryArgs};
 use crate::facts::{FactsDirectory, NodeFacts, with_certname};
@@ -28,9 +29,10 @@ impl EncSettings {
         let explanation = classify(&estate, &node)?;
         match &explanation.outcome {
             Outcome::Classified(result) => Ok(enc_document(result)),
-            Outcome::Conflict(conflicts) => {
-                Err(anyhow!("{}", conflict_report(&estate.hierarchy, conflicts, &self.node)))
-            }
+            Outcome::Conflict(conflicts) => Err(anyhow!(
+                "{}",
+                with_advice(&conflict_report(&estate.hierarchy, conflicts), &self.node)
+            )),
         }
     }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use super::health::DaemonHealth;
+use crate::classification::SEE_DETAILS;
 use crate::cli::client::read_object;
 use crate::cli::output::one_line;
 use crate::client::{Client, Identity, TextReply, Timeouts};
@@ -68,8 +69,23 @@ impl EncRequest<'_> {
 
     fn send_to(&self, server: &str, timeouts: Timeouts) -> Result<EncAnswer> {
         let daemon = Client::new(server, self.identity, timeouts)?;
-        judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)
+        let answer = judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)?;
+        Ok(match answer {
+            EncAnswer::Refused(reason) => {
+                EncAnswer::Refused(match reason.strip_suffix(SEE_DETAILS) {
+                    Some(report) => with_advice(report, self.node),
+                    None => reason,
+                })
+            }
+            document @ EncAnswer::Document { .. } => document,
+        })
     }
+}
+
+/// Adds to what a conflict is where its values are shown: who reads this line, such as in the log of an agent, has no
+/// `details`.
+pub(super) fn with_advice(report: &str, node: &str) -> String {
+    format!("{report} `clade explain {node}` shows the values.")
 }
 
 /// Accepts an ENC document, and the errors that every daemon would answer for the node.

@@ -8,7 +8,7 @@ use super::violation::SchemaViolation;
 use super::{Finding, TranslatedRule};
 use crate::diagnostic::Diagnostic;
 use crate::model::Condition;
-use crate::rule::{self, QueryFormat, RuleSearch, to_console, to_query};
+use crate::rule::{self, QueryFormat, RuleSearch, to_console, to_whole_query};
 
 /// A rule to search nodes by.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -134,13 +134,9 @@ impl RuleMatches {
     }
 }
 
-/// Returns the queries of a rule. One that every node meets is a query all the same.
+/// Returns the queries of a rule; null where there is none.
 fn translated(condition: &Condition) -> TranslatedRule {
-    let query = |format| match to_query(condition, format) {
-        Ok(Some(query)) => query,
-        Ok(None) => serde_json::json!(["~", "certname", ".*"]),
-        Err(_) => Value::Null,
-    };
+    let query = |format| to_whole_query(condition, format).unwrap_or_default();
     TranslatedRule {
         nodes_query_format: query(QueryFormat::Nodes),
         inventory_query_format: query(QueryFormat::Inventory),

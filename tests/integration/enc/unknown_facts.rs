@@ -63,7 +63,7 @@ fn a_node_without_facts_does_not_look_like_a_node_without_data() {
         assert_eq!((answer.status, &error["kind"]), (404, &json!("not-found")), "{path}");
         assert_eq!(error["details"], path);
         let message = error["msg"].as_str().unwrap();
-        assert!(message.contains(says) && message.contains("with POST"), "{message}");
+        assert!(message.contains(says) && message.contains("POST"), "{message}");
     };
     let trusted = r#"{"trusted": {"certname": "b", "extensions": {}}}"#;
     for (node, path, body) in [

@@ -50,6 +50,7 @@ fn errors_have_the_status_and_kind_that_clients_know() {
         ("PUT", &one, group(json!({"id": ROOT})), 400, "conflicting-ids"),
         ("PUT", &one, group(json!({"parent": ID})), 422, "inheritance-cycle"),
         ("PUT", &root, group(json!({"rule": ["~", "name", "x"]})), 422, "root-rule-edit"),
+        ("PUT", &root, group(json!({"rule": ["or", ["~", "name", ".*"]]})), 422, "root-rule-edit"),
         ("POST", unknown, "{}".to_owned(), 404, "not-found"),
         ("POST", &one, json!({"id": ROOT}).to_string(), 400, "conflicting-ids"),
         ("POST", &one, json!({"environment": 5}).to_string(), 400, "schema-violation"),
@@ -121,6 +122,13 @@ fn errors_have_the_status_and_kind_that_clients_know() {
         "The object(s) in your submitted request did not conform to the schema. The problem is: ([:purge_behavior disallowed-key])"
     );
     assert_eq!(hub.head_id(), before);
+    // The root group's rule may be written in two ways.
+    for rule in [json!(["and", ["~", "name", ".*"]]), json!(["~", "name", ".*"])] {
+        let body = group(json!({"rule": rule, "name": "All Nodes"}));
+        let answer = daemon.request("PUT", &root, &body);
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert_eq!(daemon.get(&root).json()["rule"], rule);
+    }
 }
 
 #[test]
