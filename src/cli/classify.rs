@@ -31,6 +31,9 @@ impl ClassifyCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let node = self.facts.node(&self.node)?;
         let estate = self.repository.estate()?;
+        if self.format.is_none() {
+            self.facts.note_absence(&estate, output);
+        }
         let explanation = classify(&estate, &node)?;
         match &explanation.outcome {
             Outcome::Classified(result) => {

@@ -73,14 +73,20 @@ const GROUPS: &[TemplateFile] = &[
 
 const CHECK: TemplateFile = script("ci/check.sh", include_str!("../../examples/ci/check.sh"));
 
+const IGNORED: TemplateFile = data(".gitignore", include_str!("../../examples/ci/gitignore"));
+
 const GITHUB: &[TemplateFile] = &[
     data(".github/workflows/clade.yml", include_str!("../../examples/ci/github/clade.yml")),
     CHECK,
     script("ci/comment.sh", include_str!("../../examples/ci/comment.sh")),
+    IGNORED,
 ];
 
-const GITLAB: &[TemplateFile] =
-    &[data(".gitlab-ci.yml", include_str!("../../examples/ci/gitlab/gitlab-ci.yml")), CHECK];
+const GITLAB: &[TemplateFile] = &[
+    data(".gitlab-ci.yml", include_str!("../../examples/ci/gitlab/gitlab-ci.yml")),
+    CHECK,
+    IGNORED,
+];
 
 impl Pipeline {
     fn files(self) -> &'static [TemplateFile] {
@@ -122,20 +128,28 @@ impl TemplateFile {
 impl InitCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let directory = &self.directory;
-        let files = || GROUPS.iter().chain(self.ci.files());
+        // A repository may ignore files already.
+        let ignores = self.directory.join(IGNORED.path).symlink_metadata().is_ok();
+        let is_new = |it: &&TemplateFile| !(ignores && it.path == IGNORED.path);
+        let files = || GROUPS.iter().chain(self.ci.files()).filter(is_new);
         self.check_free(files().map(|it| it.path))?;
         for file in files() {
             file.write(directory)?;
             output.data(&format!("{}\n", directory.join(file.path).display()))?;
         }
         self.warn_below_the_top(output);
+        if ignores && self.ci != Pipeline::None {
+            let lines = IGNORED.text().lines().filter(|it| it.starts_with('/'));
+            let lines: Vec<String> = lines.map(|it| format!("`{it}`")).collect();
+            output.note(&format!("`.gitignore` stays as it is: add {}", lines.join(", ")));
+        }
         if let Some(problem) = self.problem()? {
             output.note(&format!(
                 "error: with the files that were here before, the repository is not valid: {problem}; see `clade validate`"
             ));
             return Ok(Exit::Findings);
         }
-        output.note("next: `clade test`, commit the files, then `clade serve --repo DIR`");
+        output.note(&self.next());
         Ok(Exit::Fine)
     }
 
@@ -156,6 +170,31 @@ impl InitCommand {
             bail!("`{}` has files already: it may be a group repository", groups.display());
         }
         Ok(())
+    }
+
+    /// Returns what to do next.
+    fn next(&self) -> String {
+        let shown = self.directory.display().to_string();
+        let is_here = shown == ".";
+        let test = if is_here { "clade test".to_owned() } else { format!("clade test {shown}") };
+        let real = |path: &Path| path.canonicalize().ok();
+        let repository = Repository::discover(&self.directory).ok();
+        let top = repository.as_ref().and_then(Repository::worktree).and_then(real);
+        let (commit, serve) = match (top, real(&self.directory)) {
+            (Some(top), Some(here)) if top != here => {
+                let below = here.strip_prefix(&top).unwrap_or(&here);
+                let serve = format!("--repo {} --path {}", top.display(), below.display());
+                ("commit the files".to_owned(), serve)
+            }
+            (Some(_), _) => ("commit the files".to_owned(), format!("--repo {shown}")),
+            (None, _) if is_here => {
+                ("`git init`, commit the files".to_owned(), format!("--repo {shown}"))
+            }
+            (None, _) => {
+                (format!("`git init {shown}`, commit the files"), format!("--repo {shown}"))
+            }
+        };
+        format!("next: `{test}`, {commit}, then `clade serve {serve}`")
     }
 
     /// A forge reads pipelines at the top of a repository alone.
@@ -191,7 +230,7 @@ mod tests {
 
     #[test]
     fn pipelines_do_not_say_where_to_copy_them() {
-        for file in GITHUB.iter().chain(GITLAB) {
+        for file in GITHUB.iter().chain(GITLAB).filter(|it| it.path != ".gitignore") {
             assert!(!file.text().contains("Copy to"), "{}", file.path);
             assert!(file.text.ends_with(file.text()) && file.text().len() > 400, "{}", file.path);
         }

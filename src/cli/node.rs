@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
+use super::output::Output;
+
 use crate::facts::{NodeFacts, read_facts, read_file, with_certname};
-use crate::model::{Map, Node, Value};
+use crate::hierarchy::Estate;
+use crate::model::{Condition, Map, Node, Value};
 
 /// Where facts and trusted data come from.
 #[derive(Clone, Debug, Args)]
@@ -26,6 +29,15 @@ impl NodeArgs {
         self.facts.is_some() || self.trusted.is_some()
     }
 
+    /// Says that rules which read facts find none, if the command line gives none and there are such rules.
+    pub(super) fn note_absence(&self, estate: &Estate, output: &mut Output) {
+        let mut rules = estate.hierarchy.groups().filter_map(|it| it.rule.as_deref());
+        if self.facts.is_none() && rules.any(Condition::reads_facts) {
+            output
+                .note("note: no facts are given (`--facts FILE`): rules that read facts find none");
+        }
+    }
+
     /// Makes the node of this name.
     pub(super) fn node(&self, name: &str) -> Result<Node> {
         let facts = match &self.facts {
@@ -43,6 +55,9 @@ impl NodeArgs {
 /// Reads a file of facts.
 pub(super) fn facts_file(path: &Path) -> Result<NodeFacts> {
     let what = || format!("cannot read the facts in `{}`", path.display());
+    if path.is_dir() {
+        bail!("`{}` is a directory: name the file with the facts of this node", path.display());
+    }
     let bytes = read_file(path).with_context(what)?;
     read_facts(&bytes).with_context(what)
 }

@@ -140,10 +140,19 @@ impl RepositoryArgs {
     /// Reads the repository and returns its estate, and the rest of what was read.
     pub(super) fn valid(&self) -> Result<(Estate, LoadedRepository)> {
         let mut loaded = self.load()?;
+        match loaded.checked.estate.take() {
+            Some(estate) => Ok((estate, loaded)),
+            None => Err(self.invalid(&loaded)),
+        }
+    }
+
+    /// Says what makes the repository invalid, and how to see all of it.
+    pub(super) fn invalid(&self, loaded: &LoadedRepository) -> anyhow::Error {
         let error = loaded.first_error().map_or_else(String::new, |it| format!(": {it}"));
-        let no_estate = || anyhow!("the repository is not valid{error}; see `clade validate`");
-        let estate = loaded.checked.estate.take().ok_or_else(no_estate)?;
-        Ok((estate, loaded))
+        let directory = self.directory.as_ref().map(|it| format!(" {}", it.display()));
+        let revision = self.rev.as_ref().map(|it| format!(" --rev {it}"));
+        let (directory, revision) = (directory.unwrap_or_default(), revision.unwrap_or_default());
+        anyhow!("the repository is not valid{error}; see `clade validate{directory}{revision}`")
     }
 }
 

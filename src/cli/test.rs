@@ -64,7 +64,7 @@ impl TestCommand {
         let loaded = self.repository.load()?;
         let prefix = loaded.prefix();
         let Some(estate) = &loaded.checked.estate else {
-            bail!("the repository is not valid; see `clade validate`");
+            return Err(self.repository.invalid(&loaded));
         };
         let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);

@@ -91,7 +91,12 @@ impl ExplainCommand {
         }
         let (estate, loaded) = self.repository.valid()?;
         let places = |explanation: &Explanation<'_>| WrittenPlaces::in_files(&loaded, explanation);
-        self.explain(&estate, &self.facts.node(&self.node)?, &places, output)
+        let node = self.facts.node(&self.node)?;
+        let exit = self.explain(&estate, &node, &places, output)?;
+        if self.format.data().is_none() {
+            self.facts.note_absence(&estate, output);
+        }
+        Ok(exit)
     }
 
     /// Explains a node; `places` finds out where its values are written.
@@ -116,9 +121,10 @@ impl ExplainCommand {
         let explanation = match explained {
             Ok(explanation) => explanation,
             Err(error) => {
-                // The condition at fault is shown where it stands.
+                // The condition at fault is shown where it stands; programs read a document or nothing.
                 if let ClassificationFault::Rule(_) = error.cause
                     && let Some(index) = estate.hierarchy.find(error.group)
+                    && self.format.data().is_none()
                 {
                     let why = group::Membership::of(&estate.hierarchy, index, node);
                     output.data(&why.draw(output.colour()))?;

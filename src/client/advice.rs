@@ -16,7 +16,8 @@ pub(super) enum Hints {
 impl Hints {
     /// Returns what to try when a connection fails.
     pub(super) fn on_connection(self, error: &ureq::Error, base: &str) -> &'static str {
-        const OTHER: &str = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
+        const OTHER: &str =
+            "; is it running (`clade serve`)? if it is elsewhere, use --server or CLADE_SERVER";
         const ENCRYPTED: &str = "; if the daemon has a certificate, use https://";
         const PLAIN: &str = "; if the daemon has no certificate, use http://";
         if self == Self::None {

@@ -198,7 +198,17 @@ impl ArrayReader {
             (0, Value::String(root)) => match root.as_str() {
                 "fact" | "facts" | "trusted" | "name" => Some(Segment::Key(shared_text(root))),
                 other => {
-                    let help = format!("for a fact write [\"fact\", \"{}\", …]", shorten(other));
+                    let mut words = other.split_whitespace();
+                    let help = match words.next() {
+                        Some(root @ ("fact" | "facts" | "trusted"))
+                            if words.clone().count() > 0 =>
+                        {
+                            let keys = std::iter::once(root).chain(words);
+                            let keys: Vec<String> = keys.map(|it| format!("\"{it}\"")).collect();
+                            format!("write the keys one by one: [{}]", shorten(&keys.join(", ")))
+                        }
+                        _ => format!("for a fact write [\"fact\", \"{}\", …]", shorten(other)),
+                    };
                     let message = format!(
                         "a path starts with `fact`, `trusted` or `name`, not with `{}`",
                         shorten(other)

@@ -27,7 +27,7 @@ pub fn misplaced_entry(message: String) -> Diagnostic {
 /// Says that there are no node groups.
 pub fn no_groups(place: Arc<str>, message: String) -> Diagnostic {
     Diagnostic::new(Kind::NoGroups, Place { file: place, span: Span::START }, message).with_help(
-        "check the directory of groups and `--path`; write `allow_empty: true` into `clade.yaml` if it is meant",
+        "groups are read from `groups/` below the directory, or what `clade.yaml` says (a daemon's `--path` names the directory); write `allow_empty: true` into `clade.yaml` if it is meant",
     )
 }
 

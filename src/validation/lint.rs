@@ -125,16 +125,9 @@ fn check_path(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
             }
             check_fact(test, fact, rest, segments, parts, &mut warn);
         }
-        ["trusted", field, ..] => match legacy::dotted(field) {
-            Some(split) => {
-                let help = format!("write {}", parts.show("trusted", split));
-                warn(
-                    format!("the trusted field `{field}` has dots in its name; is a path meant?"),
-                    help,
-                );
-            }
-            None => check_structure(test, "trusted", segments, parts, &mut warn),
-        },
+        ["trusted", field, rest @ ..] => {
+            check_trusted(test, field, rest, segments, parts, &mut warn);
+        }
         _ => {}
     }
 }
@@ -164,9 +157,42 @@ fn check_fact(
         let note = modern.note.map_or(String::new(), |note| format!(", {note}"));
         let help = format!("write {}{note}", parts.show("fact", modern.path));
         warn(format!("the legacy fact `{fact}` is gone by default since Puppet 8"), help);
+    } else if fact == "certname" && rest.is_empty() {
+        warn("Puppet has no fact `certname`".to_owned(), "the certname is `name`".to_owned());
+    } else if let ("extensions", [name]) = (fact, rest)
+        && name.starts_with("pp_")
+    {
+        let help = format!("write {}", parts.show("trusted", extension(name)));
+        warn(format!("Puppet has no fact `extensions`: `{name}` is in trusted data"), help);
     } else {
         check_structure(test, "fact", segments, parts, warn);
     }
+}
+
+/// Warns of a field of trusted data with dots in its name, an extension that is written as a field, or a whole mapping
+/// or list.
+fn check_trusted(
+    test: &Test,
+    field: &str,
+    rest: &[&str],
+    segments: &[Segment],
+    parts: &TestParts<'_>,
+    warn: &mut dyn FnMut(String, String),
+) {
+    if field.starts_with("pp_") && rest.is_empty() {
+        let help = format!("write {}", parts.show("trusted", extension(field)));
+        warn(format!("trusted data has no field `{field}`: it is an extension"), help);
+    } else if let Some(split) = legacy::dotted(field) {
+        let help = format!("write {}", parts.show("trusted", split));
+        warn(format!("the trusted field `{field}` has dots in its name; is a path meant?"), help);
+    } else {
+        check_structure(test, "trusted", segments, parts, warn);
+    }
+}
+
+/// Returns where trusted data has an extension.
+fn extension(name: &str) -> Vec<Segment> {
+    ["extensions", name].map(|it| Segment::Key(it.into())).into()
 }
 
 /// Writes a path of Puppet or Hiera, such as `$trusted.certname`, as one of a rule.

@@ -440,7 +440,11 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         ),
         (
             &["classify", "n", "examples/broken"],
-            "error: the repository is not valid: groups/files.yaml:3:16: `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one (and 5 more); see `clade validate`\n",
+            "error: the repository is not valid: groups/files.yaml:3:16: `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one (and 5 more); see `clade validate examples/broken`\n",
+        ),
+        (
+            &["test", "examples/broken", "--format", "tap"],
+            "error: the repository is not valid: groups/files.yaml:3:16: `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one (and 5 more); see `clade validate examples/broken`\n",
         ),
         (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
         (
@@ -484,7 +488,10 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
     let done = run(&["serve", "--repo", &repository.text_path(), "--branch", "nope"]);
     assert_eq!(
         (done.status, done.stderr.as_str()),
-        (2, "error: the repository has no branch `nope`\n")
+        (
+            2,
+            "error: the repository has no branch `nope`; it has `main`: choose it with `--branch`\n"
+        )
     );
     let unknown = run(&["validate", "--nope"]);
     assert_eq!(unknown.status, 2);

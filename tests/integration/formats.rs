@@ -154,7 +154,7 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
     assert_eq!((unknown.status, &*unknown.stdout), (2, ""));
     insta::assert_snapshot!(unknown.stderr.replace(&server, "URL"), @r"
     asking URL
-    error: the daemon answers 404 Not Found: The node `stranger` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it.
+    error: the daemon answers 404 Not Found: The node `stranger` is not known to this daemon: it has not checked in here. Check its name, send its facts along (`POST`, or `--facts FILE` of a command), or ask the daemon that classified it.
     ");
     let both = run(&["explain", "n", &path, "--server", &server]);
     assert_eq!((both.status, &*both.stdout), (2, ""));
@@ -261,4 +261,22 @@ fn the_daemon_of_the_environment_is_asked_for_nodes_where_no_flag_names_some() {
     let none = diff(None, &[]);
     assert_eq!((none.status, &*none.stdout), (2, ""));
     insta::assert_snapshot!(none.stderr, @"error: no nodes: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`");
+}
+
+#[test]
+fn a_rule_that_cannot_be_evaluated_leaves_nothing_in_documents() {
+    let repository = GitRepository::new();
+    let rule = r#"["~", ["fact", "x"], "^(a|aa|aaa)+(?=\\1)b\\1$"]"#;
+    repository.commit("first", &[("groups/slow.yaml", &format!("name: Slow\nrule: {rule}\n"))]);
+    let facts = repository.path().join("facts.json");
+    std::fs::write(&facts, json!({"x": "a".repeat(5000) + "!"}).to_string()).unwrap();
+    let path = repository.text_path();
+    let start = ["explain", "n", &path, "--facts", facts.to_str().unwrap()];
+    let drawn = run(&start);
+    assert!(drawn.stdout.contains("Slow"), "{}", drawn.stdout);
+    for format in ["json", "yaml"] {
+        let document = run(&[&start[..], &["--format", format]].concat());
+        assert_eq!((document.status, &*document.stdout), (2, ""), "{format}");
+        assert_eq!(document.stderr, drawn.stderr, "{format}");
+    }
 }

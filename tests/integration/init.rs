@@ -94,3 +94,42 @@ fn files_in_the_way_and_misplaced_files_are_reported() {
     assert_eq!(below.status, 0, "{}", below.stderr);
     assert!(below.stderr.contains("at the top of the git repository alone"), "{}", below.stderr);
 }
+
+#[test]
+fn what_to_do_next_names_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    let next = |arguments: &[&str]| {
+        let made = run(&path, &[&["init"], arguments, &["--ci", "none"]].concat());
+        assert_eq!(made.status, 0, "{}", made.stderr);
+        made.stderr.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(
+        next(&["one"]),
+        "next: `clade test one`, `git init one`, commit the files, then `clade serve --repo one`"
+    );
+    git2::Repository::init(&path).unwrap();
+    let top = path.display();
+    assert_eq!(
+        next(&["two"]),
+        format!(
+            "next: `clade test two`, commit the files, then `clade serve --repo {top} --path two`"
+        )
+    );
+    assert_eq!(next(&[]), "next: `clade test`, commit the files, then `clade serve --repo .`");
+}
+
+#[test]
+fn what_a_repository_ignores_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join(".gitignore"), "/mine\n").unwrap();
+    let made = run(path, &["init"]);
+    assert_eq!(made.status, 0, "{}", made.stderr);
+    assert!(
+        made.stderr.contains("`.gitignore` stays as it is: add `/clade-diff.md`, "),
+        "{}",
+        made.stderr
+    );
+    assert_eq!(std::fs::read_to_string(path.join(".gitignore")).unwrap(), "/mine\n");
+}

@@ -193,9 +193,16 @@ fn headline(entry: &ReportEntry) -> String {
     if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(", ")) }
 }
 
-/// Writes text as code in a cell of a table.
+/// Writes text as code in a cell of a table: between more backticks than it has in a row.
 fn code(text: &str) -> String {
-    format!("`{}`", visible_up_to(text, NAME).replace('`', "'").replace('|', "\\|"))
+    let shown = visible_up_to(text, NAME).replace('|', "\\|");
+    let longest = shown.split(|it| it != '`').map(str::len).max().unwrap_or(0);
+    if longest == 0 {
+        return format!("`{shown}`");
+    }
+    // A blank at both ends is not a part of it.
+    let fence = "`".repeat(longest + 1);
+    format!("{fence} {shown} {fence}")
 }
 
 fn row(what: &Difference) -> (String, String, String) {
@@ -264,4 +271,22 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code;
+    use crate::table::each_row;
+
+    #[test]
+    fn code_is_shown_as_it_is() {
+        let rows = [
+            ("a", "`a`"),
+            ("a'b''c", "`a'b''c`"),
+            ("a`b``c", "``` a`b``c ```"),
+            ("a|b", "`a\\|b`"),
+            ("`", "`` ` ``"),
+        ];
+        each_row(rows, |(text, expected)| assert_eq!(code(text), expected));
+    }
 }

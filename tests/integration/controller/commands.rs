@@ -198,7 +198,8 @@ fn every_command_names_the_daemon_and_says_what_to_try() {
         assert_eq!(lines[0], format!("asking {gone}"), "{command:?}");
         assert_eq!(lines.len(), 2, "{}", done.stderr);
         assert!(lines[1].starts_with(&format!("error: cannot reach `{gone}`: ")), "{}", lines[1]);
-        let hint = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
+        let hint =
+            "; is it running (`clade serve`)? if it is elsewhere, use --server or CLADE_SERVER";
         assert!(lines[1].ends_with(hint), "{}", lines[1]);
     }
     let encrypted = format!("https://{}", site.daemon.address);
