@@ -18,6 +18,7 @@ mod move_lock;
 mod object_guard;
 mod object_id;
 mod options;
+mod pack_index;
 mod push;
 mod push_error;
 mod refs;

@@ -6,6 +6,7 @@ use std::path::Path;
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, ObjectType, Oid};
 
+use super::object_guard::header;
 use super::object_id::id_of;
 use super::repository::{ReadError, Repository};
 use crate::model::CommitId;
@@ -99,7 +100,7 @@ impl Repository {
             ReadError::of(format!("the file `{path}` of the commit {commit}"), &error)
         };
         let Some((ObjectType::Blob, id)) = self.object_at(commit, path)? else { return Ok(None) };
-        let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
+        let (size, _) = self.inner().odb().and_then(|it| header(&it, id)).map_err(fail)?;
         if size > LARGEST_TEXT {
             return Ok(None);
         }

@@ -7,7 +7,6 @@
 mod advertised;
 mod directory;
 mod error;
-mod indexes;
 mod local;
 mod others;
 mod packs;

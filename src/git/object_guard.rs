@@ -8,13 +8,14 @@ use std::ffi::{CString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-use git2::{Binding as _, ObjectType, Oid};
+use git2::{Binding as _, ErrorClass, ErrorCode, ObjectType, Odb, Oid};
 use libgit2_sys as raw;
 use parking_lot::Mutex;
 use sha1::{Digest as _, Sha1};
 
 use super::loose_object::{LooseFault, LooseObject};
 use super::object_id::bytes;
+use super::pack_index;
 
 /// That of packs, which come first since they were added first; loose objects have 1.
 const PRIORITY: c_int = 2;
@@ -43,6 +44,9 @@ struct Guard {
 pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, git2::Error> {
     let mut directories = Vec::new();
     add_directories(&repository.commondir().join("objects"), &mut directories, 0);
+    if let Some(damage) = pack_index::first_damaged(directories.iter().map(PathBuf::as_path)) {
+        return Err(git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, damage));
+    }
     {
         let database = repository.odb()?;
         let guard = Box::into_raw(Box::new(Guard {
@@ -61,6 +65,25 @@ pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, gi
         }
     }
     Ok(repository)
+}
+
+/// Returns the size and the type of an object.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be found, or is of no type: git2 panics where a pack is damaged so.
+pub(super) fn header(database: &Odb<'_>, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
+    let (mut size, mut kind) = (0, ObjectType::Any.raw());
+    // SAFETY: the database and the id live until libgit2 returns, and so do the places that it writes to.
+    let read = unsafe { raw::git_odb_read_header(&mut size, &mut kind, database.raw(), id.raw()) };
+    if read < 0 {
+        return Err(git2::Error::last_error(read));
+    }
+    let typed = ObjectType::from_raw(kind).map(|it| (size, it));
+    typed.ok_or_else(|| {
+        let message = format!("the object {id} is damaged: it is of no type");
+        git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message)
+    })
 }
 
 /// Returns the backend as libgit2 knows it: it reads, and leaves all else to others.

@@ -12,7 +12,7 @@ use git2::ObjectType;
 pub use self::error::{ObjectFault, OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
-use super::object_guard::guard;
+use super::object_guard::{guard, header};
 use super::object_id::{blob_oid, oid};
 use super::remote::Remote;
 use crate::model::{BlobId, CommitId};
@@ -152,7 +152,7 @@ impl Repository {
     pub fn blob_size(&self, id: BlobId) -> Result<u64, ReadError> {
         let fail = |error: git2::Error| ReadError::of(format!("the blob {id}"), &error);
         let database = self.inner.odb().map_err(fail)?;
-        let (size, _) = database.read_header(blob_oid(id)).map_err(fail)?;
+        let (size, _) = header(&database, blob_oid(id)).map_err(fail)?;
         Ok(size as u64)
     }
 

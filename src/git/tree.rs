@@ -2,6 +2,7 @@
 
 use git2::{Oid, Tree, TreeEntry as TreeEntryOf};
 
+use super::object_guard::header;
 use super::repository::{ReadError, Repository};
 use super::tree_entry::{EntryKind, is_in_place, kind_of};
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
@@ -127,7 +128,7 @@ impl Repository {
         budget: &Budget,
     ) -> Result<Tree<'_>, FilesError> {
         let fail = |error: git2::Error| ReadError::of(what, &error);
-        let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
+        let (size, _) = self.inner().odb().and_then(|it| header(&it, id)).map_err(fail)?;
         let (item, counted) = (BudgetItem::PathBytes, size as u64);
         let limit = budget.limit(item);
         if counted > limit {

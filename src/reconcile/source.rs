@@ -171,7 +171,7 @@ impl Source {
             Target::Local(path) => {
                 let fail = |failure, message: String| FetchError { failure, message };
                 let repository = Repository::discover(path)
-                    .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
+                    .map_err(|error| fail(failure_of(&error), error.to_string()))?;
                 repository.recover_moves();
                 let head = repository.branch_head(branch).map_err(|_| {
                     if let Some(damage) = repository.damage_at(branch) {
@@ -415,6 +415,16 @@ impl Source {
         let message = "the data directory was read-only at the start, so fetched commits are kept in a \
                        temporary directory: restart the daemon";
         self.upstream()?.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
+    }
+}
+
+/// Returns how the status calls a repository that cannot be opened.
+fn failure_of(error: &OpenError) -> FetchFailure {
+    match error {
+        OpenError::Damaged { .. } => FetchFailure::CorruptObjects,
+        OpenError::NotARepository(_) | OpenError::Unusable { .. } => {
+            FetchFailure::RepositoryNotFound
+        }
     }
 }
 

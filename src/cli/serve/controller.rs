@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use super::arguments::ServeSettings;
 use super::prepare::{Prepared, schemes};
 use crate::git::{
-    Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
-    Remote, Repository, SshOptions, Verification, VerifyMode,
+    Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, OpenError, Person,
+    Proxy, Remote, Repository, SshOptions, Verification, VerifyMode,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -90,10 +90,13 @@ fn target(serve: &ServeSettings, remote: &Remote, options: &MirrorOptions) -> Re
 
 /// Checks that a path leads to a repository.
 fn open_local(path: &Path) -> Result<()> {
-    let opened = Repository::discover(path);
-    opened
-        .context("`--repo` must be a git repository: correct the path, or run `git init` there")?;
-    Ok(())
+    match Repository::discover(path) {
+        Ok(_) => Ok(()),
+        Err(error @ OpenError::Damaged { .. }) => Err(error.into()),
+        Err(error) => Err(error).context(
+            "`--repo` must be a git repository: correct the path, or run `git init` there",
+        ),
+    }
 }
 
 /// Fails if the branch lacks the directory of the groups and no other commit answers.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::error::MirrorError;
-use super::indexes;
 use super::privacy::narrow;
 use super::repair::{is_mirror_of, note_remote, repair};
+use crate::git::pack_index;
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
 
@@ -56,7 +56,7 @@ impl Directory {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
-        indexes::check_all(&repository.join("objects/pack")).map_err(io)?;
+        pack_index::check_all(&repository.join("objects/pack")).map_err(io)?;
         directory.make_usable(remote)?;
         Ok(directory)
     }

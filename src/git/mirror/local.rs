@@ -10,7 +10,7 @@ use git2::{ObjectType, Odb, Oid};
 
 use super::advertised::Advertised;
 use crate::git::failure::{FetchError, FetchFailure};
-use crate::git::object_guard::guard;
+use crate::git::object_guard::{guard, header};
 use crate::git::options::ObjectLimits;
 use crate::git::remote::{Remote, Scheme};
 use crate::git::transport::{Attempt, STRUCTURE};
@@ -130,7 +130,7 @@ impl Source {
                 attempt.remaining()?;
             }
             closure.seen.insert(id);
-            let (size, kind) = from.read_header(id).map_err(fail)?;
+            let (size, kind) = header(from, id).map_err(fail)?;
             let size = size as u64;
             let most =
                 if kind == ObjectType::Blob { limits.bytes } else { STRUCTURE.min(limits.bytes) };

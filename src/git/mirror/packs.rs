@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Mirror;
-use super::indexes::{self, Damage, Depth};
 use crate::git::object_guard::guard;
+use crate::git::pack_index::{self, Damage, Depth};
 
 /// How many packs lie there at most before some are joined.
 const MOST: usize = 24;
@@ -81,7 +81,7 @@ impl Mirror {
         match join(&repository, small) {
             // The rest is joined the next time.
             Err(TidyError::Damaged { index, damage }) => {
-                let replaced = indexes::replace(&index, &damage);
+                let replaced = pack_index::replace(&index, &damage);
                 self.close_push_repository();
                 replaced?;
                 return Ok(0);
@@ -136,7 +136,7 @@ fn prefix(packs: &mut [Pack]) -> &[Pack] {
 fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
     let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
     for Pack { index, .. } in small {
-        if let Err(damage) = indexes::check(index, Depth::Everything) {
+        if let Err(damage) = pack_index::check(index, Depth::Everything) {
             return Err(TidyError::Damaged { index: index.clone(), damage });
         }
     }

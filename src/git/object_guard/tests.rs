@@ -173,3 +173,32 @@ fn objects_of_alternates_are_checked_too() {
     };
     assert!(!ends("an abbreviated id", resolves));
 }
+
+#[test]
+fn an_object_of_no_type_in_a_pack_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let git = git2::Repository::init_bare(directory.path()).unwrap();
+    let content = b"name: A\n";
+    let mut builder = git.packbuilder().unwrap();
+    let blob = git.blob(content).unwrap();
+    builder.insert_object(blob, None).unwrap();
+    let packs = directory.path().join("objects/pack");
+    builder.write(&packs, 0o644).unwrap();
+    let name = blob.to_string();
+    fs::remove_dir_all(directory.path().join("objects").join(&name[..2])).unwrap();
+    let files = || fs::read_dir(&packs).unwrap().map(|it| it.unwrap().path());
+    let pack = files().find(|it| it.extension().is_some_and(|it| it == "pack")).unwrap();
+    let whole = fs::read(&pack).unwrap();
+    fs::set_permissions(&pack, fs::Permissions::from_mode(0o644)).unwrap();
+    let id: BlobId = name.parse().unwrap();
+    for kind in 0..8 {
+        let mut bytes = whole.clone();
+        bytes[12] = bytes[12] & 0x8f | kind << 4;
+        fs::write(&pack, bytes).unwrap();
+        let repository = Repository::discover(directory.path()).unwrap();
+        let size = repository.blob_size(id);
+        assert_eq!(repository.blob(id).is_ok(), kind == 3, "{kind}");
+        // Those of other types are found out where they are read, those of none at once.
+        assert_eq!(size.is_ok(), matches!(kind, 1..=4), "{kind}: {size:?}");
+    }
+}

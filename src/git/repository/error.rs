@@ -10,6 +10,14 @@ pub enum OpenError {
     /// There is none.
     #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
+    /// There is one, and what finds its objects is damaged.
+    #[error("the git repository `{}` is damaged: {reason}", .path.display())]
+    Damaged {
+        /// Where it is.
+        path: PathBuf,
+        /// What is damaged, and how to mend it.
+        reason: String,
+    },
     /// There is one, but it cannot be used.
     #[error("the git repository `{}` cannot be opened: {reason}", .path.display())]
     Unusable {
@@ -22,9 +30,11 @@ pub enum OpenError {
 
 impl OpenError {
     pub(in crate::git) fn of(path: &Path, error: &git2::Error) -> Self {
-        match error.code() {
-            git2::ErrorCode::NotFound => Self::NotARepository(path.to_owned()),
-            _ => Self::Unusable { path: path.to_owned(), reason: error.message().to_owned() },
+        let (path, reason) = (path.to_owned(), error.message().to_owned());
+        match (error.code(), failure_of(error)) {
+            (git2::ErrorCode::NotFound, _) => Self::NotARepository(path),
+            (_, FetchFailure::CorruptObjects) => Self::Damaged { path, reason },
+            _ => Self::Unusable { path, reason },
         }
     }
 }

@@ -133,3 +133,37 @@ fn a_byte_in_the_middle_of_a_pack_is_found_before_it_is_copied() {
     check(&index, Depth::Index).unwrap();
     assert!(check(&index, Depth::Everything).is_err());
 }
+
+#[test]
+fn a_damaged_index_of_others_is_found_and_left_as_it_is() {
+    let (directory, _repository, index) = repository();
+    let objects = directory.path().join("objects");
+    let found = || first_damaged(std::iter::once(objects.as_path()));
+    let whole = fs::read(&index).unwrap();
+    assert_eq!(found(), None);
+    assert_eq!(found(), None, "once more, as it was found");
+    damage(&index, |it| it[OFFSETS] = 0x7f);
+    let damaged = fs::read(&index).unwrap();
+    let said = found().unwrap();
+    assert!(said.contains("past the end of the pack") && said.contains("git index-pack"), "{said}");
+    assert_eq!(fs::read(&index).unwrap(), damaged);
+    damage(&index, |it| it.truncate(500));
+    assert!(found().unwrap().contains("cut short"));
+    damage(&index, |it| *it = whole);
+    assert_eq!(found(), None);
+    // One of version 1, and one without its pack, are for libgit2 to judge.
+    damage(&index, |it| it[0] = 0);
+    assert_eq!(found(), None);
+
+    let joint = objects.join("pack/multi-pack-index");
+    let mut content = b"MIDX and what follows".to_vec();
+    content.extend([0; HASH]);
+    seal(&mut content);
+    fs::write(&joint, &content).unwrap();
+    assert_eq!(found(), None);
+    content[5] ^= 1;
+    fs::write(&joint, &content).unwrap();
+    assert!(found().unwrap().contains("git multi-pack-index write"));
+    fs::write(&joint, "short").unwrap();
+    assert!(found().unwrap().contains("cut short"));
+}

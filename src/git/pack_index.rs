@@ -5,10 +5,13 @@
 //! again from there.
 #![expect(clippy::disallowed_methods, reason = "packs are files")]
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use sha1::{Digest as _, Sha1};
 
 /// The length of a SHA-1.
@@ -19,6 +22,9 @@ const INDEX_HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const PACK_HEAD: usize = 12;
 /// Says that an offset stands in the table of long ones.
 const LONG: u32 = 1 << 31;
+
+/// How many indexes are remembered that were found whole.
+const REMEMBERED: usize = 4096;
 
 /// How much of a pack is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +41,9 @@ pub enum Damage {
     /// It cannot be read to its end.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The index is of another version than 2, or does not begin as one.
+    #[error("the index does not begin as one of version 2")]
+    OtherVersion,
     /// Its bytes are not those that were written.
     #[error("{0}")]
     Wrong(&'static str),
@@ -55,6 +64,87 @@ pub(super) fn check_all(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Finds the first index that is damaged in directories of packs which are not ours to mend. What was found whole is not
+/// read again until it changes: repositories are opened often.
+pub(super) fn first_damaged<'d>(directories: impl Iterator<Item = &'d Path>) -> Option<String> {
+    directories.into_iter().find_map(|directory| {
+        let entries = fs::read_dir(directory.join("pack")).ok()?;
+        entries.filter_map(Result::ok).find_map(|entry| damage_of(&entry.path()))
+    })
+}
+
+/// Says what is wrong with a file if it is a damaged index of packs, and what to do.
+fn damage_of(file: &Path) -> Option<String> {
+    /// The indexes that were found whole.
+    static WHOLE: Mutex<BTreeMap<PathBuf, FileStamp>> = Mutex::new(BTreeMap::new());
+    let is_joint = file.file_name().is_some_and(|it| it == "multi-pack-index");
+    let is_index = file.extension().is_some_and(|it| it == "idx");
+    if !is_joint && !(is_index && file.with_extension("pack").exists()) {
+        return None;
+    }
+    let stamp = FileStamp::of(file)?;
+    if WHOLE.lock().get(file) == Some(&stamp) {
+        return None;
+    }
+    let checked = if is_joint { check_joint(file) } else { check(file, Depth::Index) };
+    let shown = file.display();
+    match checked {
+        Err(Damage::Wrong(what)) if is_joint => Some(format!(
+            "the index of several packs `{shown}` is damaged: {what}; run `git multi-pack-index write` there"
+        )),
+        Err(Damage::Wrong(what)) => Some(format!(
+            "the index `{shown}` is damaged: {what}; remove it, and run `git index-pack {}`",
+            file.with_extension("pack").display()
+        )),
+        Err(Damage::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Some(format!("the index `{shown}` is damaged: it is cut short"))
+        }
+        // One of version 1 is checked by libgit2, and what cannot be read is said when it is read.
+        Err(Damage::OtherVersion | Damage::Io(_)) => None,
+        Ok(()) => {
+            let mut whole = WHOLE.lock();
+            if whole.len() >= REMEMBERED {
+                whole.clear();
+            }
+            whole.insert(file.to_owned(), stamp);
+            None
+        }
+    }
+}
+
+/// Checks that an index of several packs is as it was written.
+fn check_joint(file: &Path) -> Result<(), Damage> {
+    let file = File::open(file)?;
+    let content = file.metadata()?.len().checked_sub(HASH as u64);
+    let content = content.ok_or(Damage::Wrong("it is cut short"))?;
+    let mut hashing = Hashing { from: BufReader::new(file), hash: Sha1::new() };
+    io::copy(&mut hashing.by_ref().take(content), &mut io::sink())?;
+    let found: [u8; HASH] = hashing.hash.clone().finalize().into();
+    if take(&mut hashing)? == found {
+        Ok(())
+    } else {
+        Err(Damage::Wrong("it does not have the hash at its end"))
+    }
+}
+
+/// What changes when a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Seconds and nanoseconds, of the content and of the inode.
+    changed: [i64; 4],
+}
+
+impl FileStamp {
+    fn of(file: &Path) -> Option<Self> {
+        let it = fs::metadata(file).ok()?;
+        let changed = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
+        Some(Self { device: it.dev(), inode: it.ino(), bytes: it.len(), changed })
+    }
 }
 
 /// Checks an index against its pack.
@@ -122,7 +212,7 @@ fn check_index<R: Read>(
     pack_hash: [u8; HASH],
 ) -> Result<(), Damage> {
     if take(index)? != INDEX_HEAD {
-        return Err(Damage::Wrong("the index does not begin as one of version 2"));
+        return Err(Damage::OtherVersion);
     }
     let fanout = check_fanout(index, count)?;
     let fixed = 8 + 4 * 256 + u64::from(count) * (HASH as u64 + 4 + 4) + 2 * HASH as u64;
