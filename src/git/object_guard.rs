@@ -75,7 +75,8 @@ pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, gi
 pub(super) fn header(database: &Odb<'_>, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
     let (mut size, mut kind) = (0, ObjectType::Any.raw());
     // SAFETY: the database and the id live until libgit2 returns, and so do the places that it writes to.
-    let read = unsafe { raw::git_odb_read_header(&mut size, &mut kind, database.raw(), id.raw()) };
+    let read =
+        unsafe { raw::git_odb_read_header(&raw mut size, &raw mut kind, database.raw(), id.raw()) };
     if read < 0 {
         return Err(git2::Error::last_error(read));
     }

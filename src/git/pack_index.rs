@@ -81,7 +81,8 @@ fn damage_of(file: &Path) -> Option<String> {
     static WHOLE: Mutex<BTreeMap<PathBuf, FileStamp>> = Mutex::new(BTreeMap::new());
     let is_joint = file.file_name().is_some_and(|it| it == "multi-pack-index");
     let is_index = file.extension().is_some_and(|it| it == "idx");
-    if !is_joint && !(is_index && file.with_extension("pack").exists()) {
+    let has_pack = || is_index && file.with_extension("pack").exists();
+    if !(is_joint || has_pack()) {
         return None;
     }
     let stamp = FileStamp::of(file)?;

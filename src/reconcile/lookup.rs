@@ -186,20 +186,13 @@ impl CommitLookup {
             })
             .collect();
         commits.sort_by_key(|it| std::cmp::Reverse((it.info.time, it.info.id)));
-        let head = self.state.lock().head().or(self.live.commit());
-        let line = head.map(|it| self.line_of(&repository, it)).unwrap_or_default();
+        let head = self.state.lock().head();
+        let line = head
+            .or_else(|| self.live.commit())
+            .map(|it| line_of(&repository, it))
+            .unwrap_or_default();
         let place = |it: &CommitDetails| line.get(&it.info.id).copied();
         Ok(newest_first(commits, place, |it| it.info.time))
-    }
-
-    /// Returns how far commits are behind a head, along first parents.
-    fn line_of(&self, repository: &Repository, head: CommitId) -> HashMap<CommitId, usize> {
-        let next = |commit: &CommitId| repository.first_parent(*commit).ok().flatten();
-        std::iter::successors(Some(head), next)
-            .take(LINE)
-            .enumerate()
-            .map(|(at, it)| (it, at))
-            .collect()
     }
 
     fn commit_state(&self, repository: &Repository, commit: CommitId) -> CommitState {
@@ -211,6 +204,13 @@ impl CommitLookup {
         let around = Surroundings { head, held, is_ancestor: &is_ancestor };
         CommitState::of(commit, &self.recorder.journal(), around)
     }
+}
+
+/// Returns how far commits are behind a head, along first parents.
+fn line_of(repository: &Repository, head: CommitId) -> HashMap<CommitId, usize> {
+    let next = |commit: &CommitId| repository.first_parent(*commit).ok().flatten();
+    let line = std::iter::successors(Some(head), next).take(LINE);
+    line.enumerate().map(|(at, commit)| (commit, at)).collect()
 }
 
 /// Puts commits that are ordered by time, the newest first, in the order of the branch where they are on it: a commit
@@ -258,7 +258,8 @@ mod tests {
     #[test]
     fn commits_come_in_the_order_of_the_branch() {
         // Each with its place on the branch, and its time; ordered by time.
-        let rows: [(&[(Option<usize>, u32)], &[(Option<usize>, u32)]); 4] = [
+        type Commits = &'static [(Option<usize>, u32)];
+        let rows: [(Commits, Commits); 4] = [
             (&[], &[]),
             (&[(Some(0), 9), (None, 7), (Some(1), 5)], &[(Some(0), 9), (None, 7), (Some(1), 5)]),
             (

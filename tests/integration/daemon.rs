@@ -80,12 +80,6 @@ fn every_read_route_answers() {
         daemon.get(&format!("/v1/groups/{WEB_ID}/rules")).json()["rule"],
         json!(["=", ["trusted", "extensions", "pp_role"], "web"])
     );
-    let of_root = daemon.get("/v1/groups/00000000-0000-4000-8000-000000000000/rules").json();
-    let every_node = json!(["~", "certname", ".*"]);
-    assert_eq!(
-        of_root["translated"],
-        json!({"nodes_query_format": every_node, "inventory_query_format": every_node})
-    );
     let translated = daemon.request("POST", "/v1/rules/translate", r#"["=", ["fact", "a"], "b"]"#);
     assert_eq!(translated.json(), json!({"query": ["=", ["fact", "a"], "b"]}));
     assert_eq!(
@@ -527,4 +521,17 @@ fn a_node_whose_rules_cannot_be_evaluated_is_not_left_out_of_a_group() {
     let error = answer.json();
     assert_eq!((answer.status, error["kind"].as_str()), (500, Some("rule-evaluation-error")));
     assert_eq!(error["details"]["group"]["name"], "Evil");
+}
+
+#[test]
+fn a_rule_that_every_node_meets_has_queries() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let of_root = daemon.get("/v1/groups/00000000-0000-4000-8000-000000000000/rules").json();
+    let every_node = json!(["~", "certname", ".*"]);
+    assert_eq!(
+        of_root["translated"],
+        json!({"nodes_query_format": every_node, "inventory_query_format": every_node})
+    );
 }

@@ -185,7 +185,8 @@ fn an_object_of_no_type_in_a_pack_is_an_error() {
     let packs = directory.path().join("objects/pack");
     builder.write(&packs, 0o644).unwrap();
     let name = blob.to_string();
-    fs::remove_dir_all(directory.path().join("objects").join(&name[..2])).unwrap();
+    let (first, _) = name.split_at_checked(2).unwrap();
+    fs::remove_dir_all(directory.path().join("objects").join(first)).unwrap();
     let files = || fs::read_dir(&packs).unwrap().map(|it| it.unwrap().path());
     let pack = files().find(|it| it.extension().is_some_and(|it| it == "pack")).unwrap();
     let whole = fs::read(&pack).unwrap();

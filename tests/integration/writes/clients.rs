@@ -122,9 +122,16 @@ fn errors_have_the_status_and_kind_that_clients_know() {
         "The object(s) in your submitted request did not conform to the schema. The problem is: ([:purge_behavior disallowed-key])"
     );
     assert_eq!(hub.head_id(), before);
-    // The root group's rule may be written in two ways.
+}
+
+#[test]
+fn the_rule_of_the_root_group_may_be_written_in_two_ways() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let root = format!("/v1/groups/{ROOT}");
     for rule in [json!(["and", ["~", "name", ".*"]]), json!(["~", "name", ".*"])] {
-        let body = group(json!({"rule": rule, "name": "All Nodes"}));
+        let body =
+            json!({"rule": rule, "name": "All Nodes", "parent": ROOT, "classes": {}}).to_string();
         let answer = daemon.request("PUT", &root, &body);
         assert_eq!(answer.status, 201, "{}", answer.body);
         assert_eq!(daemon.get(&root).json()["rule"], rule);
