@@ -142,7 +142,7 @@ fn from_directory(
 
 /// Reads the check-ins of a daemon.
 fn check_ins(daemon: &Client, take: &mut dyn FnMut(Listed)) -> Result<usize> {
-    let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
+    let page = |offset: usize, take: &mut dyn FnMut(&str, Listed)| {
         let path = format!("/v1/nodes?facts=true&limit={PAGE_NODES}&offset={offset}");
         read_page::<CheckIn>(daemon, &path, None, &|_| true, take)
     };
@@ -150,6 +150,10 @@ fn check_ins(daemon: &Client, take: &mut dyn FnMut(Listed)) -> Result<usize> {
 }
 
 impl NodeEntry for CheckIn {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn into_node(self) -> Result<Node, String> {
         match self.error {
             Some(error) => {
