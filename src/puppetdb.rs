@@ -141,9 +141,18 @@ impl NodeSource for PuppetDb {
         let query = json!(["=", "certname", certname]).to_string();
         let path = format!("{INVENTORY}?query={}", utf8_percent_encode(&query, NON_ALPHANUMERIC));
         let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
-        let mut found: Option<Listed> = None;
-        let take = &mut |_: &str, listed: Listed| found = Some(listed);
+        let (mut found, mut other): (Option<Listed>, Option<String>) = (None, None);
+        let take = &mut |name: &str, listed: Listed| {
+            if name == certname {
+                found = Some(listed);
+            } else {
+                other = Some(name.to_owned());
+            }
+        };
         read_page::<InventoryEntry>(&self.node, &path, None, &admit, take)?;
+        if let Some(other) = other {
+            return Err(not_requested(&other));
+        }
         let found = found.transpose().map_err(NodeSourceError::Unreachable)?;
         Ok(found.map(|listed| listed.node))
     }

@@ -96,3 +96,21 @@ fn a_node_that_stays_is_found_when_another_goes_away_between_two_pages() {
         assert!(diff.stdout.contains(name), "{name} was left out");
     }
 }
+
+#[test]
+fn the_row_of_another_node_is_an_error() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let (_server, url) = start(Box::new(|query| match query["query"][0].as_str() {
+        Some("extract") => vec![json!({"certname": "web1"})],
+        _ => vec![row("web1"), row("evil.example.com")],
+    }));
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--puppetdb", &url]);
+    for path in ["/enc/web1", "/v1/classified/nodes/web1/explanation", NODES] {
+        let answer = daemon.get(path);
+        let kind = answer.json()["kind"].clone();
+        assert_eq!((answer.status, kind), (503, json!("puppetdb-unreachable")), "{path}");
+        let said = "PuppetDB answers with `evil.example.com`, a node that was not requested";
+        assert!(answer.body.contains(said), "{path}: {}", answer.body);
+    }
+}
