@@ -1,6 +1,7 @@
 //! The forge that hosts the repository: what a commit came to is told where people look at it.
 
 mod call;
+mod error;
 mod merged;
 mod pull_request;
 
@@ -13,8 +14,10 @@ use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::config::{CredentialError, read_authorities, read_secret};
+use error::FailedAnswer;
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
+pub use error::{ForgeError, RetryScope};
 pub use merged::{ForgePages, MergedPullRequest, PageScheme, merged_pull_request};
 pub use pull_request::PullRequest;
 
@@ -37,41 +40,6 @@ pub struct Forge {
     pub token_file: PathBuf,
     /// Certificates to trust instead of those of the public authorities.
     pub ca_file: Option<PathBuf>,
-}
-
-/// A call did not do what it should.
-#[derive(Debug, thiserror::Error)]
-pub enum ForgeError {
-    /// The forge could not be asked, or has a fault of its own: later is better.
-    #[error("the forge cannot be asked now: {0}")]
-    Later(String),
-    /// It refuses, and will do so again.
-    #[error("the forge answers {status}: {said}")]
-    Refused {
-        /// The status of the answer.
-        status: u16,
-        /// What it says, cut short.
-        said: String,
-    },
-    /// A file of ours cannot be used.
-    #[error("`{}` cannot be used: it {detail}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        detail: String,
-    },
-}
-
-impl ForgeError {
-    /// Returns whether the same call may succeed later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            // A secret may be mounted later than we start.
-            Self::Later(_) | Self::File { .. } => true,
-            Self::Refused { .. } => false,
-        }
-    }
 }
 
 impl Forge {
@@ -138,8 +106,10 @@ impl Forge {
         let mut response =
             request.send(&body).map_err(|error| ForgeError::Later(error.to_string()))?;
         let status = response.status();
-        let location = response.headers().get("Location").and_then(|it| it.to_str().ok());
-        let location = location.map(|it| it.chars().take(200).collect::<String>());
+        let headers = response.headers();
+        let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(shorten_header);
+        let (location, retry_after) = (header("Location"), header("Retry-After"));
+        let calls_left = header("X-RateLimit-Remaining");
         let text = response
             .body_mut()
             .with_config()
@@ -162,11 +132,12 @@ impl Forge {
             return Err(ForgeError::Refused { status: status.as_u16(), said });
         }
         let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
-        if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
-            return Err(ForgeError::Later(format!("it answers {status}: {said}")));
-        }
-        Err(ForgeError::Refused { status: status.as_u16(), said })
+        Err(FailedAnswer { status: status.as_u16(), retry_after, calls_left, said }.error())
     }
+}
+
+fn shorten_header(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 fn unusable(path: &Path) -> impl Fn(CredentialError) -> ForgeError + '_ {

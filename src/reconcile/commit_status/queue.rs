@@ -2,13 +2,14 @@
 #![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::forge::{CommitStatus, StatusState};
 use crate::model::CommitId;
 use crate::reconcile::journal::Event;
+use crate::reconcile::schedule::backoff;
 
 /// How many statuses wait at most; the oldest go first.
 const WAITING: usize = 1_000;
@@ -27,6 +28,10 @@ pub(in crate::reconcile) struct StatusQueue {
 struct Queue {
     jobs: VecDeque<Job>,
     waiting: Vec<Waiting>,
+    /// Until when the forge takes no calls.
+    paused_until: Option<Instant>,
+    /// How many calls in a row it has not taken.
+    pauses: u32,
     stopping: bool,
 }
 
@@ -95,7 +100,7 @@ impl StatusQueue {
             if let Some(due) = queue.take_due() {
                 return Next::Post(due);
             }
-            match queue.waiting.iter().map(|it| it.due).min() {
+            match queue.next_due() {
                 Some(due) => drop(self.changed.wait_until(&mut queue, due)),
                 None => self.changed.wait(&mut queue),
             }
@@ -121,11 +126,40 @@ impl StatusQueue {
     pub(super) fn retry(&self, waiting: Waiting) {
         self.queue.lock().waiting.push(waiting);
     }
+
+    /// Has a status posted again later, and no other before: after so long a pause at least, and longer each time.
+    pub(super) fn pause(&self, mut waiting: Waiting, least: Duration) {
+        let mut queue = self.queue.lock();
+        let until = Instant::now() + backoff(queue.pauses).max(least);
+        queue.pauses += 1;
+        queue.paused_until = Some(until);
+        waiting.due = until;
+        queue.waiting.push(waiting);
+    }
+
+    /// Has all statuses posted as soon as possible: the forge takes calls again.
+    pub(super) fn end_pause(&self) {
+        let mut queue = self.queue.lock();
+        if queue.paused_until.take().is_some() {
+            queue.pauses = 0;
+            let now = Instant::now();
+            queue.waiting.iter_mut().for_each(|it| it.due = it.due.min(now));
+        }
+    }
 }
 
 impl Queue {
+    /// Returns when the next status is to be posted, if any waits.
+    fn next_due(&self) -> Option<Instant> {
+        let due = self.waiting.iter().map(|it| it.due).min()?;
+        Some(self.paused_until.map_or(due, |until| due.max(until)))
+    }
+
     fn take_due(&mut self) -> Option<Waiting> {
         let now = Instant::now();
+        if self.paused_until.is_some_and(|until| now < until) {
+            return None;
+        }
         let index = self.waiting.iter().position(|it| it.due <= now)?;
         Some(self.waiting.remove(index))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::queue::{Job, Next, Posted, StatusQueue, Waiting};
 use super::verdict::{VALIDATE, Verdict};
-use crate::forge::{CommitStatus, StatusState};
+use crate::forge::{CommitStatus, RetryScope, StatusState};
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::build_queue::Priority;
@@ -58,7 +58,7 @@ impl CommitStatusReporter {
         }
     }
 
-    fn post(&self, mut waiting: Waiting, posted: &mut Posted) {
+    fn post(&self, waiting: Waiting, posted: &mut Posted) {
         let forge = &self.reporting.forge;
         let provider = forge.provider.as_str();
         let CommitStatus { commit, context, state, .. } = &waiting.status;
@@ -71,18 +71,32 @@ impl CommitStatusReporter {
                     state: *state,
                 });
                 self.metrics.count_commit_status(provider, "posted");
+                self.queue.end_pause();
             }
-            Err(error) if error.is_passing() && waiting.tries < TRIES => {
-                self.metrics.count_commit_status(provider, "retried");
-                tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
-                waiting.due = Instant::now() + backoff(waiting.tries);
-                waiting.tries += 1;
+            Err(error) => match error.retry().filter(|_| waiting.tries < TRIES) {
+                Some(retry) => {
+                    self.metrics.count_commit_status(provider, "retried");
+                    tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
+                    self.retry(waiting, retry);
+                }
+                None => {
+                    self.metrics.count_commit_status(provider, "refused");
+                    tracing::error!(%commit, %error, "posting the commit status failed");
+                }
+            },
+        }
+    }
+
+    /// Has a status posted again later.
+    fn retry(&self, mut waiting: Waiting, retry: RetryScope) {
+        let tries = waiting.tries;
+        waiting.tries += 1;
+        match retry {
+            RetryScope::ThisCall => {
+                waiting.due = Instant::now() + backoff(tries);
                 self.queue.retry(waiting);
             }
-            Err(error) => {
-                self.metrics.count_commit_status(provider, "refused");
-                tracing::error!(%commit, %error, "posting the commit status failed");
-            }
+            RetryScope::AllCalls(least) => self.queue.pause(waiting, least),
         }
     }
 

@@ -54,6 +54,25 @@ fn every_commit_gets_its_status_once() {
 }
 
 #[test]
+fn statuses_are_posted_when_the_forge_takes_the_token_again() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(vec![
+        "401 Unauthorized",
+        "403 Forbidden\r\nRetry-After: 1",
+        "403 Forbidden",
+        "404 Not Found",
+    ]);
+    let daemon = world.start(&stub, "github", &[]);
+    for context in ["clade/validate", "clade/live/eu1"] {
+        assert_eq!(stub.status(&first, context).0, "success");
+    }
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 4\n"), "{metrics}");
+    assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
+}
+
+#[test]
 fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
     let world = World::new();
     let git = world.repository.git();
