@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body};
 
 use crate::config::{CredentialError, read_authorities, read_secret};
 use error::FailedAnswer;
@@ -63,7 +64,7 @@ impl Forge {
         }
     }
 
-    /// Opens a pull request and returns where it is.
+    /// Opens a pull request, unless there is one for the branch, and returns where it is.
     ///
     /// # Errors
     ///
@@ -73,8 +74,16 @@ impl Forge {
             self.send(|token| request.call(self.provider, &self.api, &self.repository, token));
         match sent {
             Ok(answer) => Ok(PullRequest::address(&answer)),
-            // There is one for the branch already.
-            Err(ForgeError::Refused { status: 409 | 422, .. }) => Ok(None),
+            // There may be one for the branch already: forges say so with these, and much else too.
+            Err(refused @ ForgeError::Refused { status: 409 | 422, .. }) => {
+                let found = self.send(|token| {
+                    request.find_call(self.provider, &self.api, &self.repository, token)
+                });
+                match found {
+                    Ok(answer) => request.address_in(&answer).map(Some).ok_or(refused),
+                    Err(_) => Err(refused),
+                }
+            }
             Err(error) => Err(error),
         }
     }
@@ -98,13 +107,8 @@ impl Forge {
             .user_agent(concat!("clade/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        let mut request = agent.post(&call.url).header("Content-Type", "application/json");
-        for (name, value) in &call.headers {
-            request = request.header(*name, value);
-        }
-        let body = call.body.to_string();
         let mut response =
-            request.send(&body).map_err(|error| ForgeError::Later(error.to_string()))?;
+            request(&agent, &call).map_err(|error| ForgeError::Later(error.to_string()))?;
         let status = response.status();
         let headers = response.headers();
         let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(shorten_header);
@@ -134,6 +138,20 @@ impl Forge {
         let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
         Err(FailedAnswer { status: status.as_u16(), retry_after, calls_left, said }.error())
     }
+}
+
+/// Sends the request of a call.
+fn request(agent: &Agent, call: &Call) -> Result<Response<Body>, ureq::Error> {
+    let Some(body) = &call.body else {
+        let request = call
+            .headers
+            .iter()
+            .fold(agent.get(&call.url), |it, (name, value)| it.header(*name, value));
+        return request.call();
+    };
+    let request = agent.post(&call.url).header("Content-Type", "application/json");
+    let request = call.headers.iter().fold(request, |it, (name, value)| it.header(*name, value));
+    request.send(body.to_string())
 }
 
 fn shorten_header(text: &str) -> String {
