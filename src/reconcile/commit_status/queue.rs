@@ -8,14 +8,45 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::forge::{CommitStatus, StatusState};
 use crate::model::CommitId;
-use crate::reconcile::journal::Event;
+use crate::reconcile::journal::{Event, LiveReport};
 use crate::reconcile::schedule::backoff;
 
 /// How many statuses wait at most; the oldest go first.
 const WAITING: usize = 1_000;
 
-/// The state that the forge has of each commit, by context.
-pub(super) type Posted = HashMap<(CommitId, String), StatusState>;
+/// The status that the forge has of each commit, by context.
+pub(super) type Posted = HashMap<(CommitId, String), PostedStatus>;
+
+/// What a status says, but for its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PostedStatus {
+    pub(super) state: StatusState,
+    pub(super) live: Option<LiveReport>,
+}
+
+/// A status, and what it says of a valid commit's part in answers.
+#[derive(Clone, Debug)]
+pub(super) struct StatusReport {
+    pub(super) status: CommitStatus,
+    pub(super) live: Option<LiveReport>,
+}
+
+impl StatusReport {
+    /// Returns what it is once the forge has it.
+    pub(super) fn posted(&self) -> PostedStatus {
+        PostedStatus { state: self.status.state, live: self.live }
+    }
+
+    fn is_about(&self, status: &CommitStatus) -> bool {
+        self.status.commit == status.commit && self.status.context == status.context
+    }
+}
+
+impl From<CommitStatus> for StatusReport {
+    fn from(status: CommitStatus) -> Self {
+        Self { status, live: None }
+    }
+}
 
 /// What the reporter has to do.
 #[derive(Debug, Default)]
@@ -47,7 +78,7 @@ pub(super) enum Job {
 /// A status that the forge has not taken yet.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) status: CommitStatus,
+    pub(super) report: StatusReport,
     pub(super) tries: u32,
     pub(super) due: Instant,
 }
@@ -107,19 +138,18 @@ impl StatusQueue {
         }
     }
 
-    /// Has a status posted, in the place of an older one about the same.
-    pub(super) fn add(&self, status: CommitStatus, posted: &Posted) {
-        if posted.get(&(status.commit, status.context.clone())) == Some(&status.state) {
+    /// Has a status posted, unless the forge has it, in the place of an older one about the same.
+    pub(super) fn add(&self, report: StatusReport, posted: &Posted) {
+        let mut queue = self.queue.lock();
+        queue.waiting.retain(|it| !it.report.is_about(&report.status));
+        let CommitStatus { commit, context, .. } = &report.status;
+        if posted.get(&(*commit, context.clone())) == Some(&report.posted()) {
             return;
         }
-        let mut queue = self.queue.lock();
-        queue
-            .waiting
-            .retain(|it| it.status.commit != status.commit || it.status.context != status.context);
         if queue.waiting.len() >= WAITING {
             queue.waiting.remove(0);
         }
-        queue.waiting.push(Waiting { status, tries: 0, due: Instant::now() });
+        queue.waiting.push(Waiting { report, tries: 0, due: Instant::now() });
     }
 
     /// Has a status posted again later.
