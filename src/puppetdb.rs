@@ -102,7 +102,7 @@ impl PuppetDb {
     }
 
     /// Passes on the nodes of these names that `PuppetDB` still has, and returns how many.
-    fn list_named(
+    fn read_named(
         &self,
         names: &[String],
         each: &mut dyn FnMut(Listed),
@@ -164,7 +164,22 @@ impl NodeSource for PuppetDb {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let names = self.names(query)?;
-        names.chunks(PAGE_NODES).try_fold(0, |count, some| Ok(count + self.list_named(some, each)?))
+        names.chunks(PAGE_NODES).try_fold(0, |count, some| Ok(count + self.read_named(some, each)?))
+    }
+
+    fn list_named(
+        &self,
+        names: &[String],
+        each: &mut dyn FnMut(Node),
+    ) -> Result<(), NodeSourceError> {
+        let mut unreadable = None;
+        for some in names.chunks(PAGE_NODES) {
+            self.read_named(some, &mut |listed| match listed {
+                Ok(listed) => each(listed.node),
+                Err(reason) => unreadable = Some(reason),
+            })?;
+        }
+        unreadable.map_or(Ok(()), |reason| Err(NodeSourceError::Unreachable(reason)))
     }
 }
 

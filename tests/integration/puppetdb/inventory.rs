@@ -1,6 +1,7 @@
 //! A stub of `PuppetDB`, whose inventory changes while it is read, or has other nodes than were requested.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -13,6 +14,10 @@ name: Linux
 id: aaaaaaaa-0000-4000-8000-000000000001
 rule: kernel = Linux
 classes: {linux: {}}
+---
+name: Named
+id: aaaaaaaa-0000-4000-8000-000000000002
+rule: name ~ \"^n\"
 ";
 
 const NODES: &str = "/v1/groups/aaaaaaaa-0000-4000-8000-000000000001/nodes";
@@ -112,5 +117,54 @@ fn the_row_of_another_node_is_an_error() {
         assert_eq!((answer.status, kind), (503, json!("puppetdb-unreachable")), "{path}");
         let said = "PuppetDB answers with `evil.example.com`, a node that was not requested";
         assert!(answer.body.contains(said), "{path}: {}", answer.body);
+    }
+}
+
+#[test]
+fn many_nodes_are_completed_by_few_requests() {
+    // With facts that were not stored, and without facts that PuppetDB knows either.
+    for (store, fact, is_known) in
+        [("none", json!({"kernel": "x"}), true), ("all", json!({}), false)]
+    {
+        let repository = GitRepository::new();
+        let base = repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+        let less = GROUPS.replace("linux: {}", "");
+        let head = repository.commit("less", &[("groups/all.yaml", &less)]);
+        let all: BTreeSet<String> = (0..40).map(|it| format!("n{it:02}.example.com")).collect();
+        let nodes = if is_known { all.clone() } else { BTreeSet::new() };
+        let requests = Arc::new(AtomicUsize::new(0));
+        let (_server, url) = start({
+            let requests = Arc::clone(&requests);
+            Box::new(move |query| {
+                requests.fetch_add(1, Ordering::SeqCst);
+                rows(&nodes, query)
+            })
+        });
+        let path = repository.text_path();
+        let daemon = Daemon::start(&["--repo", &path, "--puppetdb", &url, "--store-facts", store]);
+        for name in &all {
+            let body = json!({"fact": fact}).to_string();
+            let path = format!("/v1/classified/nodes/{name}");
+            assert_eq!(daemon.request("POST", &path, &body).status, 200);
+        }
+        daemon.wait_until("all are stored", |it| {
+            it.get("/v1/nodes").json().as_array().unwrap().len() == 40
+        });
+        let ask = |path: &str| {
+            requests.store(0, Ordering::SeqCst);
+            let answer = daemon.get(path);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+            let asked = requests.load(Ordering::SeqCst);
+            assert!(asked <= 4, "{asked} requests for {path}");
+            answer.json()
+        };
+        let found = if is_known { 40 } else { 0 };
+        let query = ask("/controller/query?rule=kernel%20%3D%20Linux");
+        assert_eq!((&query["searched"], &query["total"]), (&json!(40), &json!(found)));
+        let diff = ask(&format!("/controller/diff/{base}/{head}")).to_string();
+        assert_eq!(all.iter().filter(|it| diff.contains(it.as_str())).count(), found);
+        assert_eq!(ask(NODES)["nodes"].as_array().unwrap().len(), found);
+        let named = NODES.replace("0001/nodes", "0002/nodes");
+        assert_eq!(ask(&named)["nodes"].as_array().unwrap().len(), 40);
     }
 }
