@@ -18,11 +18,11 @@ const MOST: usize = 10_000_000;
 /// The most bytes of text of a node, as in a request that brings its facts along.
 const NODE_BYTES: u64 = 16 << 20;
 
-/// Uses a node of a list.
-type Take<'t> = &'t mut dyn FnMut(Listed);
+/// Uses an element of a list, with the name of its node.
+type TakeNamed<'t, T = Listed> = &'t mut dyn FnMut(&str, T);
 
-/// Uses an element of a list: its name, and the node or why the service cannot read it.
-type TakeNamed<'t> = &'t mut dyn FnMut(&str, Listed);
+/// Reads the page after so many elements.
+type ReadPage<'p, T, E> = &'p mut dyn FnMut(usize, TakeNamed<'_, T>) -> Result<usize, E>;
 
 /// An element of a list of nodes.
 pub trait NodeEntry: DeserializeOwned {
@@ -36,8 +36,8 @@ pub trait NodeEntry: DeserializeOwned {
     fn seen(&self) -> Option<Timestamp>;
 }
 
-/// Reads all pages of a list that is ordered by name, and returns how many nodes it has. `page` reads the page
-/// after so many nodes, and returns how many it has.
+/// Reads all pages of so many elements, of a list that is ordered by the names of nodes, and returns how many it
+/// has. `page` reads the page after so many elements, and returns how many it has.
 ///
 /// Nodes that leave the list meanwhile move the others forward. So each page begins with the last node of the one
 /// before; where it does not, an earlier one is read.
@@ -45,16 +45,17 @@ pub trait NodeEntry: DeserializeOwned {
 /// # Errors
 ///
 /// Returns an error if a page cannot be read, the list is not ordered, or there is no last page.
-pub fn read_pages(
-    page: &dyn Fn(usize, TakeNamed<'_>) -> Result<usize, ClientError>,
-    take: Take<'_>,
-) -> Result<usize, ClientError> {
-    let (mut pages, mut offset, mut back) = (OrderedPages::default(), 0_usize, 1);
+pub fn read_pages<T, E: From<ClientError>>(
+    page_size: usize,
+    page: ReadPage<'_, T, E>,
+    take: &mut dyn FnMut(T),
+) -> Result<usize, E> {
+    let (mut pages, mut offset, mut back) = (OrderedPages::of(page_size), 0_usize, 1);
     loop {
         pages.begin(offset);
-        let size = page(offset, &mut |name, listed| {
+        let size = page(offset, &mut |name, element| {
             if pages.is_new(name) {
-                take(listed);
+                take(element);
             }
         })?;
         match pages.end(size)? {
@@ -64,7 +65,7 @@ pub fn read_pages(
                 back = back.saturating_mul(2);
             }
             PageEnd::More => {
-                offset += size - 1;
+                offset += size.saturating_sub(1);
                 back = 1;
             }
         }
@@ -83,6 +84,8 @@ enum PageEnd {
 /// The pages of a list that is ordered by name, as they were read so far.
 #[derive(Default)]
 struct OrderedPages {
+    /// How many nodes a page has, but for the last.
+    page_size: usize,
     /// How many nodes were used.
     count: usize,
     /// The last of them.
@@ -99,6 +102,10 @@ struct OrderedPages {
 }
 
 impl OrderedPages {
+    fn of(page_size: usize) -> Self {
+        Self { page_size, ..Self::default() }
+    }
+
     fn begin(&mut self, offset: usize) {
         self.before = self.first.take();
         self.offset = offset;
@@ -131,7 +138,7 @@ impl OrderedPages {
         if self.has_gap || (self.offset > 0 && size == 0) {
             return Ok(PageEnd::Gap);
         }
-        if size < PAGE_NODES {
+        if size < self.page_size {
             return Ok(PageEnd::Last);
         }
         if self.first == self.before || self.offset > MOST {
@@ -206,23 +213,30 @@ mod tests {
         .count()
     }
 
+    fn read(
+        page: ReadPage<'_, Listed, ClientError>,
+        take: &mut dyn FnMut(Listed),
+    ) -> Result<usize, ClientError> {
+        read_pages(PAGE_NODES, page, take)
+    }
+
     #[test]
     fn pages_are_read_until_one_is_not_full_and_never_forever() {
         each_row([0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES], |total| {
             let names: Vec<String> = (0..total).map(name).collect();
             let mut found = Vec::new();
             let take = &mut |listed: Listed| found.push(listed.unwrap().node.name);
-            let count = read_pages(&|offset, take| Ok(pass_on(&names, offset, take)), take);
-            assert_eq!(count.unwrap(), total);
+            let page = &mut |offset, take: TakeNamed<'_>| Ok(pass_on(&names, offset, take));
+            assert_eq!(read(page, take).unwrap(), total);
             assert_eq!(found, names);
         });
         let names: Vec<String> = (0..PAGE_NODES).map(name).collect();
-        let same = |_, take: TakeNamed<'_>| Ok(pass_on(&names, 0, take));
-        let said = read_pages(&same, &mut |_| {}).unwrap_err().to_string();
+        let same = &mut |_, take: TakeNamed<'_>| Ok(pass_on(&names, 0, take));
+        let said = read(same, &mut |_| {}).unwrap_err().to_string();
         assert!(said.starts_with("the pages of nodes do not end"), "{said}");
         let twice = ["b", "a"].map(str::to_owned);
-        let unordered = |offset, take: TakeNamed<'_>| Ok(pass_on(&twice, offset, take));
-        let said = read_pages(&unordered, &mut |_| {}).unwrap_err().to_string();
+        let unordered = &mut |offset, take: TakeNamed<'_>| Ok(pass_on(&twice, offset, take));
+        let said = read(unordered, &mut |_| {}).unwrap_err().to_string();
         assert_eq!(said, "the nodes are not ordered by name");
     }
 
@@ -237,15 +251,15 @@ mod tests {
             ("some come", vec![300..1500, 200..1500, 0..1500]),
         ];
         each_row(rows, |(_, ranges)| {
-            let requests = std::cell::Cell::new(0);
-            let page = |offset: usize, take: TakeNamed<'_>| {
-                let range = ranges[requests.get().min(ranges.len() - 1)].clone();
-                requests.set(requests.get() + 1);
+            let mut requests = 0;
+            let page = &mut |offset: usize, take: TakeNamed<'_>| {
+                let range = ranges[requests.min(ranges.len() - 1)].clone();
+                requests += 1;
                 Ok(pass_on(&range.map(name).collect::<Vec<_>>(), offset, take))
             };
             let mut found = Vec::new();
             let take = &mut |listed: Listed| found.push(listed.unwrap().node.name);
-            let count = read_pages(&page, take).unwrap();
+            let count = read(page, take).unwrap();
             assert_eq!(count, found.len());
             assert!(found.is_sorted_by(|a, b| a < b), "a node was used twice");
             let mut staying = (0..1500).filter(|it| ranges.iter().all(|range| range.contains(it)));
