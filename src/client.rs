@@ -25,7 +25,7 @@ pub use connect::Timeouts;
 pub use error::ClientError;
 pub use identity::{Identity, is_private, without_password};
 pub use list::Each;
-pub use nodes::{NodeEntry, PAGE_NODES, read_page, read_pages};
+pub use nodes::{NodeEntry, PAGE_NODES, read_entry, read_page, read_pages};
 
 /// A client of one service.
 #[derive(Debug)]

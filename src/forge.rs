@@ -1,6 +1,7 @@
 //! The forge that hosts the repository: what a commit came to is told where people look at it.
 
 mod call;
+mod error;
 mod merged;
 mod pull_request;
 
@@ -9,12 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body};
 
 use crate::config::{CredentialError, read_authorities, read_secret};
+use error::FailedAnswer;
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
+pub use error::{ForgeError, RetryScope};
 pub use merged::{ForgePages, MergedPullRequest, PageScheme, merged_pull_request};
 pub use pull_request::PullRequest;
 
@@ -39,41 +43,6 @@ pub struct Forge {
     pub ca_file: Option<PathBuf>,
 }
 
-/// A call did not do what it should.
-#[derive(Debug, thiserror::Error)]
-pub enum ForgeError {
-    /// The forge could not be asked, or has a fault of its own: later is better.
-    #[error("the forge cannot be asked now: {0}")]
-    Later(String),
-    /// It refuses, and will do so again.
-    #[error("the forge answers {status}: {said}")]
-    Refused {
-        /// The status of the answer.
-        status: u16,
-        /// What it says, cut short.
-        said: String,
-    },
-    /// A file of ours cannot be used.
-    #[error("`{}` cannot be used: it {detail}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        detail: String,
-    },
-}
-
-impl ForgeError {
-    /// Returns whether the same call may succeed later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            // A secret may be mounted later than we start.
-            Self::Later(_) | Self::File { .. } => true,
-            Self::Refused { .. } => false,
-        }
-    }
-}
-
 impl Forge {
     /// Posts what a commit came to.
     ///
@@ -95,7 +64,7 @@ impl Forge {
         }
     }
 
-    /// Opens a pull request and returns where it is.
+    /// Opens a pull request, unless there is one for the branch, and returns where it is.
     ///
     /// # Errors
     ///
@@ -105,8 +74,16 @@ impl Forge {
             self.send(|token| request.call(self.provider, &self.api, &self.repository, token));
         match sent {
             Ok(answer) => Ok(PullRequest::address(&answer)),
-            // There is one for the branch already.
-            Err(ForgeError::Refused { status: 409 | 422, .. }) => Ok(None),
+            // There may be one for the branch already: forges say so with these, and much else too.
+            Err(refused @ ForgeError::Refused { status: 409 | 422, .. }) => {
+                let found = self.send(|token| {
+                    request.find_call(self.provider, &self.api, &self.repository, token)
+                });
+                match found {
+                    Ok(answer) => request.address_in(&answer).map(Some).ok_or(refused),
+                    Err(_) => Err(refused),
+                }
+            }
             Err(error) => Err(error),
         }
     }
@@ -130,16 +107,13 @@ impl Forge {
             .user_agent(concat!("clade/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        let mut request = agent.post(&call.url).header("Content-Type", "application/json");
-        for (name, value) in &call.headers {
-            request = request.header(*name, value);
-        }
-        let body = call.body.to_string();
         let mut response =
-            request.send(&body).map_err(|error| ForgeError::Later(error.to_string()))?;
+            request(&agent, &call).map_err(|error| ForgeError::Later(error.to_string()))?;
         let status = response.status();
-        let location = response.headers().get("Location").and_then(|it| it.to_str().ok());
-        let location = location.map(|it| it.chars().take(200).collect::<String>());
+        let headers = response.headers();
+        let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(shorten_header);
+        let (location, retry_after) = (header("Location"), header("Retry-After"));
+        let calls_left = header("X-RateLimit-Remaining");
         let text = response
             .body_mut()
             .with_config()
@@ -162,11 +136,26 @@ impl Forge {
             return Err(ForgeError::Refused { status: status.as_u16(), said });
         }
         let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
-        if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
-            return Err(ForgeError::Later(format!("it answers {status}: {said}")));
-        }
-        Err(ForgeError::Refused { status: status.as_u16(), said })
+        Err(FailedAnswer { status: status.as_u16(), retry_after, calls_left, said }.error())
     }
+}
+
+/// Sends the request of a call.
+fn request(agent: &Agent, call: &Call) -> Result<Response<Body>, ureq::Error> {
+    let Some(body) = &call.body else {
+        let request = call
+            .headers
+            .iter()
+            .fold(agent.get(&call.url), |it, (name, value)| it.header(*name, value));
+        return request.call();
+    };
+    let request = agent.post(&call.url).header("Content-Type", "application/json");
+    let request = call.headers.iter().fold(request, |it, (name, value)| it.header(*name, value));
+    request.send(body.to_string())
+}
+
+fn shorten_header(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 fn unusable(path: &Path) -> impl Fn(CredentialError) -> ForgeError + '_ {

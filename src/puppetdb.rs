@@ -1,5 +1,6 @@
 //! `PuppetDB` as a source of nodes, by its inventory.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::{
-    Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_page, read_pages,
+    Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_entry, read_page,
 };
 use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use crate::model::Node;
@@ -18,6 +19,15 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a page of nodes may take.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The most bytes of text that an element of a list of names has.
+const NAME_BYTES: u64 = 64 << 10;
+
+/// The most bytes of memory that the names of a list take.
+const NAMES_MEMORY: usize = 128 << 20;
+
+/// The memory that a name takes beside its text.
+const NAME_OVERHEAD: usize = 48;
 
 const INVENTORY: &str = "/pdb/query/v4/inventory";
 
@@ -50,7 +60,17 @@ struct InventoryEntry {
     timestamp: Option<String>,
 }
 
+/// A node in a list of names.
+#[derive(Debug, Deserialize)]
+struct InventoryName {
+    certname: String,
+}
+
 impl NodeEntry for InventoryEntry {
+    fn name(&self) -> &str {
+        &self.certname
+    }
+
     fn into_node(self) -> Result<Node, String> {
         let (facts, trusted) = (self.facts.unwrap_or_default(), self.trusted.unwrap_or_default());
         Ok(ListedNode::node(self.certname, facts, trusted))
@@ -61,36 +81,105 @@ impl NodeEntry for InventoryEntry {
     }
 }
 
+impl PuppetDb {
+    /// Returns the names of the nodes that a query selects; of all without a query.
+    fn names(&self, query: Option<&Value>) -> Result<Vec<String>, ClientError> {
+        let extract = json!("extract");
+        let fields = json!(["certname"]);
+        let query = Value::Array([extract, fields].into_iter().chain(query.cloned()).collect());
+        let body = ordered(&query);
+        let (mut names, mut memory) = (Vec::new(), 0_usize);
+        self.pages.list(INVENTORY, Some(&body), NAME_BYTES, &mut |text| {
+            let InventoryName { certname } = read_entry(text)?;
+            memory += certname.len() + NAME_OVERHEAD;
+            if memory > NAMES_MEMORY {
+                return Err(format!("the names of the nodes take more than {NAMES_MEMORY} bytes"));
+            }
+            names.push(certname);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Passes on the nodes of these names that `PuppetDB` still has, and returns how many.
+    fn read_named(
+        &self,
+        names: &[String],
+        each: &mut dyn FnMut(Listed),
+    ) -> Result<usize, NodeSourceError> {
+        let body = ordered(&json!(["in", "certname", ["array", names]]));
+        let requested: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let mut other = None;
+        let take = &mut |name: &str, listed: Listed| {
+            if requested.contains(name) {
+                each(listed);
+            } else {
+                other = Some(name.to_owned());
+            }
+        };
+        let admit = |_: &[u8]| true;
+        let read = read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &admit, take)?;
+        other.map_or(Ok(read), |other| Err(not_requested(&other)))
+    }
+}
+
+/// Returns the body of a query whose answer is ordered by name. A query can be longer than a URL may be.
+fn ordered(query: &Value) -> String {
+    json!({"query": query, "order_by": [{"field": "certname", "order": "asc"}]}).to_string()
+}
+
+/// Facts of one node are never used for another.
+fn not_requested(name: &str) -> NodeSourceError {
+    let name: String = name.chars().take(100).collect();
+    NodeSourceError::Unreachable(format!(
+        "PuppetDB answers with `{name}`, a node that was not requested"
+    ))
+}
+
 impl NodeSource for PuppetDb {
     fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
         let query = json!(["=", "certname", certname]).to_string();
         let path = format!("{INVENTORY}?query={}", utf8_percent_encode(&query, NON_ALPHANUMERIC));
         let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
-        let mut found = None;
-        let mut take = |listed| found = Some(listed);
-        read_page::<InventoryEntry>(&self.node, &path, None, &admit, &mut take)?;
-        let found: Option<Listed> = found;
+        let (mut found, mut other): (Option<Listed>, Option<String>) = (None, None);
+        let take = &mut |name: &str, listed: Listed| {
+            if name == certname {
+                found = Some(listed);
+            } else {
+                other = Some(name.to_owned());
+            }
+        };
+        read_page::<InventoryEntry>(&self.node, &path, None, &admit, take)?;
+        if let Some(other) = other {
+            return Err(not_requested(&other));
+        }
         let found = found.transpose().map_err(NodeSourceError::Unreachable)?;
         Ok(found.map(|listed| listed.node))
     }
 
+    /// The names are those of one moment, so that no node is left out when another goes away between two pages.
     fn list(
         &self,
         query: Option<&Value>,
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
-        let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
-            // Pages of an ordered list do not overlap.
-            let order = json!([{"field": "certname", "order": "asc"}]);
-            let mut page = json!({"order_by": order, "limit": PAGE_NODES, "offset": offset});
-            if let (Some(query), Value::Object(fields)) = (query, &mut page) {
-                fields.insert("query".to_owned(), query.clone());
-            }
-            // A query can be longer than a URL may be.
-            let body = page.to_string();
-            read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &|_| true, take)
-        };
-        Ok(read_pages(&page, each)?)
+        let names = self.names(query)?;
+        names.chunks(PAGE_NODES).try_fold(0, |count, some| Ok(count + self.read_named(some, each)?))
+    }
+
+    fn list_named(
+        &self,
+        names: &[String],
+        each: &mut dyn FnMut(Node),
+    ) -> Result<(), NodeSourceError> {
+        let mut unreadable = None;
+        for some in names.chunks(PAGE_NODES) {
+            self.read_named(some, &mut |listed| match listed {
+                Ok(listed) => each(listed.node),
+                Err(reason) => unreadable = Some(reason),
+            })?;
+        }
+        unreadable.map_or(Ok(()), |reason| Err(NodeSourceError::Unreachable(reason)))
     }
 }
 

@@ -15,7 +15,7 @@ use super::page::{Cell, Page, RED, YELLOW};
 use super::why::resolve;
 use crate::age::age;
 use crate::answer::NodeState;
-use crate::client::Client;
+use crate::client::{Client, read_pages};
 use crate::config::parse_duration;
 use crate::diagnostic::visible_up_to;
 use crate::http::types::{NodePage, NodeSummary};
@@ -126,19 +126,25 @@ struct Pages<'p> {
 impl Pages<'_> {
     fn read(&self) -> Result<AllNodes> {
         let mut all = AllNodes::default();
-        loop {
-            let (offset, query) = (all.read.len(), self.query);
-            let path = format!("/controller/nodes?limit={PAGE}&offset={offset}{query}");
+        let mut total = 0;
+        let mut page = |offset: usize, take: &mut dyn FnMut(&str, (NodeSummary, Value))| {
+            let path = format!("/controller/nodes?limit={PAGE}&offset={offset}{}", self.query);
             let page: Document<NodePage> = Document::of(self.daemon.get_json(&path)?, self.daemon)?;
-            let sent = page.sent.get("nodes").and_then(Value::as_array);
-            all.sent.extend_from_slice(sent.context("expected a list of nodes")?);
-            all.total = page.read.total;
+            let sent = page.sent.get("nodes").and_then(Value::as_array).cloned();
+            let sent = sent.context("expected a list of nodes")?;
+            total = page.read.total;
             let size = page.read.nodes.len();
-            all.read.extend(page.read.nodes);
-            if size < PAGE {
-                return Ok(all);
+            for (node, sent) in page.read.nodes.into_iter().zip(sent) {
+                let name = node.name.clone();
+                take(&name, (node, sent));
             }
-        }
+            anyhow::Ok(size)
+        };
+        read_pages(PAGE, &mut page, &mut |(node, sent)| {
+            all.read.push(node);
+            all.sent.push(sent);
+        })?;
+        Ok(AllNodes { total, ..all })
     }
 }
 

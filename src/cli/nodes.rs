@@ -142,14 +142,18 @@ fn from_directory(
 
 /// Reads the check-ins of a daemon.
 fn check_ins(daemon: &Client, take: &mut dyn FnMut(Listed)) -> Result<usize> {
-    let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
+    let mut page = |offset: usize, take: &mut dyn FnMut(&str, Listed)| {
         let path = format!("/v1/nodes?facts=true&limit={PAGE_NODES}&offset={offset}");
-        read_page::<CheckIn>(daemon, &path, None, &|_| true, take)
+        Ok(read_page::<CheckIn>(daemon, &path, None, &|_| true, take)?)
     };
-    Ok(read_pages(&page, take)?)
+    read_pages(PAGE_NODES, &mut page, take)
 }
 
 impl NodeEntry for CheckIn {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn into_node(self) -> Result<Node, String> {
         match self.error {
             Some(error) => {

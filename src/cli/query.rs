@@ -13,9 +13,9 @@ use super::client::Document;
 use super::nodes::NodesArgs;
 use super::output::{DataFormat, Output};
 use super::page::paint;
-use crate::client::Client;
+use crate::client::{Client, read_pages};
 use crate::diagnostic::{Colour, visible_up_to};
-use crate::http::types::{Finding, RuleMatches, RuleQuery};
+use crate::http::types::{Finding, MatchedNode, RuleMatches, RuleQuery};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::rule::{RuleSearch, SearchRange};
@@ -105,24 +105,31 @@ impl QueryCommand {
 /// Asks a daemon, page by page.
 fn ask(daemon: &Client, rule: &str) -> Result<Document<RuleMatches>> {
     let body = serde_json::to_string(&RuleQuery { rule: rule.into() })?;
-    let page = |offset: usize| -> Result<Document<RuleMatches>> {
+    let mut first = None;
+    let mut page = |offset: usize, take: &mut dyn FnMut(&str, (MatchedNode, Value))| {
         let path = format!("/controller/query?limit={PAGE}&offset={offset}");
-        Document::of(daemon.post_json(&path, &body)?, daemon)
-    };
-    let mut all = page(0)?;
-    let mut size = all.read.nodes.len();
-    while size == PAGE {
-        let mut next = page(all.read.nodes.len())?;
-        size = next.read.nodes.len();
-        all.read.nodes.append(&mut next.read.nodes);
-        let list = |document: &mut Value| {
-            let list = document.get_mut("nodes").and_then(Value::as_array_mut).map(std::mem::take);
-            list.context("expected a list of nodes")
-        };
-        let joined = [list(&mut all.sent)?, list(&mut next.sent)?].concat();
-        if let Some(nodes) = all.sent.get_mut("nodes") {
-            *nodes = joined.into();
+        let mut page: Document<RuleMatches> =
+            Document::of(daemon.post_json(&path, &body)?, daemon)?;
+        let sent = page.sent.get_mut("nodes").and_then(Value::as_array_mut).map(std::mem::take);
+        let sent = sent.context("expected a list of nodes")?;
+        let read = std::mem::take(&mut page.read.nodes);
+        let size = read.len();
+        first.get_or_insert(page);
+        for (node, sent) in read.into_iter().zip(sent) {
+            let name = node.name.clone();
+            take(&name, (node, sent));
         }
+        anyhow::Ok(size)
+    };
+    let (mut read, mut sent) = (Vec::new(), Vec::new());
+    read_pages(PAGE, &mut page, &mut |(node, value)| {
+        read.push(node);
+        sent.push(value);
+    })?;
+    let mut all = first.context("expected a list of nodes")?;
+    all.read.nodes = read;
+    if let Some(nodes) = all.sent.get_mut("nodes") {
+        *nodes = sent.into();
     }
     Ok(all)
 }

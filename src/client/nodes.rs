@@ -18,11 +18,17 @@ const MOST: usize = 10_000_000;
 /// The most bytes of text of a node, as in a request that brings its facts along.
 const NODE_BYTES: u64 = 16 << 20;
 
-/// Uses a node of a list.
-type Take<'t> = &'t mut dyn FnMut(Listed);
+/// Uses an element of a list, with the name of its node.
+type TakeNamed<'t, T = Listed> = &'t mut dyn FnMut(&str, T);
+
+/// Reads the page after so many elements.
+type ReadPage<'p, T, E> = &'p mut dyn FnMut(usize, TakeNamed<'_, T>) -> Result<usize, E>;
 
 /// An element of a list of nodes.
 pub trait NodeEntry: DeserializeOwned {
+    /// Returns the name of the node.
+    fn name(&self) -> &str;
+
     /// Returns the node, or why the service cannot read it.
     fn into_node(self) -> Result<Node, String>;
 
@@ -30,36 +36,117 @@ pub trait NodeEntry: DeserializeOwned {
     fn seen(&self) -> Option<Timestamp>;
 }
 
-/// Reads page after page until one is not full, and returns how many nodes there are. `page` reads the
-/// page after so many nodes, and returns how many it has.
+/// Reads all pages of so many elements, of a list that is ordered by the names of nodes, and returns how many it
+/// has. `page` reads the page after so many elements, and returns how many it has.
+///
+/// Nodes that leave the list meanwhile move the others forward. So each page begins with the last node of the one
+/// before; where it does not, an earlier one is read.
 ///
 /// # Errors
 ///
-/// Returns an error if a page cannot be read, or there is no last one.
-pub fn read_pages(
-    page: &dyn Fn(usize, Take<'_>) -> Result<usize, ClientError>,
-    take: Take<'_>,
-) -> Result<usize, ClientError> {
-    let (mut offset, mut before) = (0, None);
+/// Returns an error if a page cannot be read, the list is not ordered, or there is no last page.
+pub fn read_pages<T, E: From<ClientError>>(
+    page_size: usize,
+    page: ReadPage<'_, T, E>,
+    take: &mut dyn FnMut(T),
+) -> Result<usize, E> {
+    let (mut pages, mut offset, mut back) = (OrderedPages::of(page_size), 0_usize, 1);
     loop {
-        let mut first = None;
-        let size = page(offset, &mut |listed| {
-            first.get_or_insert_with(|| match &listed {
-                Ok(ListedNode { node, .. }) => node.name.clone(),
-                Err(error) => error.clone(),
-            });
-            take(listed);
+        pages.begin(offset);
+        let size = page(offset, &mut |name, element| {
+            if pages.is_new(name) {
+                take(element);
+            }
         })?;
-        offset += size;
-        if size < PAGE_NODES {
-            return Ok(offset);
+        match pages.end(size)? {
+            PageEnd::Last => return Ok(pages.count),
+            PageEnd::Gap => {
+                offset = offset.saturating_sub(back);
+                back = back.saturating_mul(2);
+            }
+            PageEnd::More => {
+                offset += size.saturating_sub(1);
+                back = 1;
+            }
         }
-        if first == before || offset > MOST {
+    }
+}
+
+/// What follows from a page.
+enum PageEnd {
+    /// It was the last.
+    Last,
+    /// It begins after the last node that was used: there may be others between.
+    Gap,
+    More,
+}
+
+/// The pages of a list that is ordered by name, as they were read so far.
+#[derive(Default)]
+struct OrderedPages {
+    /// How many nodes a page has, but for the last.
+    page_size: usize,
+    /// How many nodes were used.
+    count: usize,
+    /// The last of them.
+    last: Option<String>,
+    /// How many nodes are before this page.
+    offset: usize,
+    /// The first node of this page, and of the one before.
+    first: Option<String>,
+    before: Option<String>,
+    /// The last node of this page.
+    current: Option<String>,
+    is_ordered: bool,
+    has_gap: bool,
+}
+
+impl OrderedPages {
+    fn of(page_size: usize) -> Self {
+        Self { page_size, ..Self::default() }
+    }
+
+    fn begin(&mut self, offset: usize) {
+        self.before = self.first.take();
+        self.offset = offset;
+        (self.current, self.is_ordered, self.has_gap) = (None, true, false);
+    }
+
+    /// Returns whether the next node of the page is to be used: it comes after those that were.
+    fn is_new(&mut self, name: &str) -> bool {
+        let is_after = |last: &Option<String>| last.as_deref().is_none_or(|last| last < name);
+        let is_after_last = is_after(&self.last);
+        self.is_ordered &= is_after(&self.current);
+        self.current = Some(name.to_owned());
+        if self.first.is_none() {
+            self.first = Some(name.to_owned());
+            self.has_gap = self.offset > 0 && is_after_last;
+        }
+        let is_new = is_after_last && self.is_ordered && !self.has_gap;
+        if is_new {
+            self.last = Some(name.to_owned());
+            self.count += 1;
+        }
+        is_new
+    }
+
+    fn end(&self, size: usize) -> Result<PageEnd, ClientError> {
+        if !self.is_ordered {
+            return Err(ClientError::Answer("the nodes are not ordered by name".to_owned()));
+        }
+        // A list that became shorter than the offset has a gap as well.
+        if self.has_gap || (self.offset > 0 && size == 0) {
+            return Ok(PageEnd::Gap);
+        }
+        if size < self.page_size {
+            return Ok(PageEnd::Last);
+        }
+        if self.first == self.before || self.offset > MOST {
             return Err(ClientError::Answer(format!(
                 "the pages of nodes do not end: each begins with the same node, or there are more than {MOST} nodes"
             )));
         }
-        before = first;
+        Ok(PageEnd::More)
     }
 }
 
@@ -74,7 +161,7 @@ pub fn read_page<E: NodeEntry>(
     path: &str,
     body: Option<&str>,
     admit: &dyn Fn(&[u8]) -> bool,
-    take: Take<'_>,
+    take: TakeNamed<'_>,
 ) -> Result<usize, ClientError> {
     client.list(path, body, NODE_BYTES, &mut |text| {
         if has_more_values(text.as_bytes(), NODE_VALUES) {
@@ -83,17 +170,23 @@ pub fn read_page<E: NodeEntry>(
         if !admit(text.as_bytes()) {
             return Err("too many large nodes are read; try again soon".to_owned());
         }
-        let entry = entry::<E>(text)?;
-        let seen = entry.seen();
-        take(entry.into_node().map(|node| {
+        let entry = read_entry::<E>(text)?;
+        let (name, seen) = (entry.name().to_owned(), entry.seen());
+        let listed = entry.into_node().map(|node| {
             let memory = value_memory(text.as_bytes());
             ListedNode { node, memory, seen }
-        }));
+        });
+        take(&name, listed);
         Ok(())
     })
 }
 
-fn entry<E: NodeEntry>(text: &str) -> Result<E, String> {
+/// Reads an element of a list of nodes.
+///
+/// # Errors
+///
+/// Returns an error if it is not an object with the fields of a node.
+pub fn read_entry<E: DeserializeOwned>(text: &str) -> Result<E, String> {
     // A list of the fields' values would do for the derived reader.
     if !text.starts_with('{') {
         return Err("expected an object for each node".to_owned());
@@ -106,26 +199,72 @@ mod tests {
     use super::*;
     use crate::table::each_row;
 
+    fn name(number: usize) -> String {
+        format!("n{number:05}")
+    }
+
+    /// Passes on a page of a list.
+    fn pass_on(names: &[String], offset: usize, take: TakeNamed<'_>) -> usize {
+        let page = names.iter().skip(offset).take(PAGE_NODES);
+        page.map(|name| {
+            let node = Node::named(name.clone());
+            take(name, Ok(ListedNode { node, memory: 1, seen: None }));
+        })
+        .count()
+    }
+
+    fn read(
+        page: ReadPage<'_, Listed, ClientError>,
+        take: &mut dyn FnMut(Listed),
+    ) -> Result<usize, ClientError> {
+        read_pages(PAGE_NODES, page, take)
+    }
+
     #[test]
     fn pages_are_read_until_one_is_not_full_and_never_forever() {
-        let fleet = |total: usize, moves: bool| {
-            move |offset: usize, take: Take<'_>| {
-                let start = if moves { offset } else { 0 };
-                let names = (start..total).take(PAGE_NODES);
-                let listed = |it| {
-                    let node = Node::named(format!("n{it}"));
-                    ListedNode { node, memory: 1, seen: None }
-                };
-                Ok(names.map(|it| take(Ok(listed(it)))).count())
-            }
-        };
         each_row([0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES], |total| {
-            let mut found = 0;
-            let count = read_pages(&fleet(total, true), &mut |_| found += 1).unwrap();
-            assert_eq!((count, found), (total, total));
+            let names: Vec<String> = (0..total).map(name).collect();
+            let mut found = Vec::new();
+            let take = &mut |listed: Listed| found.push(listed.unwrap().node.name);
+            let page = &mut |offset, take: TakeNamed<'_>| Ok(pass_on(&names, offset, take));
+            assert_eq!(read(page, take).unwrap(), total);
+            assert_eq!(found, names);
         });
-        let said = read_pages(&fleet(PAGE_NODES, false), &mut |_| {}).unwrap_err().to_string();
+        let names: Vec<String> = (0..PAGE_NODES).map(name).collect();
+        let same = &mut |_, take: TakeNamed<'_>| Ok(pass_on(&names, 0, take));
+        let said = read(same, &mut |_| {}).unwrap_err().to_string();
         assert!(said.starts_with("the pages of nodes do not end"), "{said}");
+        let twice = ["b", "a"].map(str::to_owned);
+        let unordered = &mut |offset, take: TakeNamed<'_>| Ok(pass_on(&twice, offset, take));
+        let said = read(unordered, &mut |_| {}).unwrap_err().to_string();
+        assert_eq!(said, "the nodes are not ordered by name");
+    }
+
+    #[test]
+    fn no_node_is_left_out_or_used_twice_when_others_come_and_go() {
+        // Before a page, the list becomes that of another range.
+        let rows = [
+            ("some leave", vec![0..1500, 1..1500, 40..1500]),
+            ("a page of them leaves", vec![0..1500, 600..1500]),
+            ("nearly all leave", vec![0..1500, 1499..1500]),
+            ("all that were used leave, and others", vec![0..1500, 700..1500, 0..0]),
+            ("some come", vec![300..1500, 200..1500, 0..1500]),
+        ];
+        each_row(rows, |(_, ranges)| {
+            let mut requests = 0;
+            let page = &mut |offset: usize, take: TakeNamed<'_>| {
+                let range = ranges[requests.min(ranges.len() - 1)].clone();
+                requests += 1;
+                Ok(pass_on(&range.map(name).collect::<Vec<_>>(), offset, take))
+            };
+            let mut found = Vec::new();
+            let take = &mut |listed: Listed| found.push(listed.unwrap().node.name);
+            let count = read(page, take).unwrap();
+            assert_eq!(count, found.len());
+            assert!(found.is_sorted_by(|a, b| a < b), "a node was used twice");
+            let mut staying = (0..1500).filter(|it| ranges.iter().all(|range| range.contains(it)));
+            assert!(staying.all(|it| found.contains(&name(it))));
+        });
     }
 
     #[test]

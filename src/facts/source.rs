@@ -28,6 +28,22 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         query: Option<&Value>,
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError>;
+
+    /// Passes on what is known of some nodes, in any order. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source cannot be read.
+    fn list_named(
+        &self,
+        names: &[String],
+        each: &mut dyn FnMut(Node),
+    ) -> Result<(), NodeSourceError> {
+        for name in names {
+            self.node(name, &Unlimited)?.into_iter().for_each(&mut *each);
+        }
+        Ok(())
+    }
 }
 
 /// A node of a list, or why it cannot be read.

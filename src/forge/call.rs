@@ -66,8 +66,8 @@ pub struct Call {
     pub url: String,
     /// The headers, the secret among them.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
-    pub body: Value,
+    /// The body of a `POST`; a `GET` has none.
+    pub body: Option<Value>,
 }
 
 /// The longest description that GitHub takes.
@@ -196,7 +196,7 @@ impl Call {
             };
             fields.insert(name.to_owned(), json!(link));
         }
-        Self { url: format!("{api}/{path}"), headers: provider.headers(token), body }
+        Self { url: format!("{api}/{path}"), headers: provider.headers(token), body: Some(body) }
     }
 }
 
@@ -209,7 +209,7 @@ pub(super) fn parts(text: &str) -> String {
     text.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-fn shorten(text: &str, longest: usize) -> String {
+pub(super) fn shorten(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
     }
@@ -288,8 +288,9 @@ mod tests {
             let call = call(provider, repository);
             assert_eq!(call.url, format!("https://api/{url}"));
             assert_eq!(call.headers[0].1, header);
-            assert_eq!(call.body["state"], state);
-            let description = call.body["description"].as_str().unwrap();
+            let body = call.body.unwrap();
+            assert_eq!(body["state"], state);
+            let description = body["description"].as_str().unwrap();
             assert_eq!(description.chars().count(), DESCRIPTION);
         });
     }

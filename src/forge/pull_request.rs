@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Provider;
-use super::call::{Call, part, parts};
+use super::call::{Call, part, parts, shorten};
+
+/// The longest title, in characters: GitLab and Bitbucket take 255, GitHub 256.
+const TITLE: usize = 255;
 
 /// A pull request that is to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +30,8 @@ impl PullRequest {
         repository: &str,
         token: &str,
     ) -> Call {
-        let Self { title, body, head, base } = self;
+        let Self { body, head, base, .. } = self;
+        let title = shorten(&self.title, TITLE);
         let (path, body) = match provider {
             Provider::Github | Provider::Gitea | Provider::Forgejo => (
                 format!("repos/{}/pulls", parts(repository)),
@@ -61,7 +65,59 @@ impl PullRequest {
                 )
             }
         };
-        Call { url: format!("{api}/{path}"), headers: provider.headers(token), body }
+        Call { url: format!("{api}/{path}"), headers: provider.headers(token), body: Some(body) }
+    }
+
+    /// Returns the call that finds an open one of the same two branches.
+    pub(super) fn find_call(
+        &self,
+        provider: Provider,
+        api: &str,
+        repository: &str,
+        token: &str,
+    ) -> Call {
+        let (head, base) = (part(&self.head), part(&self.base));
+        let path = match provider {
+            Provider::Github => {
+                let owner = repository.split('/').next().unwrap_or_default();
+                let head = format!("{}:{head}", part(owner));
+                format!("repos/{}/pulls?state=open&head={head}&base={base}", parts(repository))
+            }
+            // Their lists have no filter.
+            Provider::Gitea | Provider::Forgejo => {
+                format!("repos/{}/pulls/{base}/{}", parts(repository), parts(&self.head))
+            }
+            Provider::Gitlab => format!(
+                "projects/{}/merge_requests?state=opened&source_branch={head}&target_branch={base}",
+                part(repository)
+            ),
+            Provider::Bitbucket => {
+                let query = format!("source.branch.name=\"{}\" AND state=\"OPEN\"", self.head);
+                format!("repositories/{}/pullrequests?q={}", parts(repository), part(&query))
+            }
+            Provider::BitbucketDc => {
+                let (project, name) = repository.split_once('/').unwrap_or((repository, ""));
+                format!(
+                    "projects/{}/repos/{}/pull-requests?state=OPEN&direction=OUTGOING&at=refs%2Fheads%2F{head}",
+                    part(project),
+                    part(name)
+                )
+            }
+        };
+        Call { url: format!("{api}/{path}"), headers: provider.headers(token), body: None }
+    }
+
+    /// Returns where people see the open one of the same two branches, if the answer of a forge has it.
+    pub(super) fn address_in(&self, answer: &Value) -> Option<String> {
+        let list = answer.get("values").unwrap_or(answer);
+        let all = list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice);
+        let is_open = |it: &&Value| {
+            let state = it.get("state").and_then(Value::as_str).unwrap_or_default();
+            matches!(state, "open" | "opened" | "OPEN")
+                && branch(it, &HEAD_BRANCH) == Some(&self.head)
+                && branch(it, &BASE_BRANCH) == Some(&self.base)
+        };
+        all.iter().find(is_open).and_then(Self::address)
     }
 
     /// Returns where people see it, from the forge's answer.
@@ -71,19 +127,34 @@ impl PullRequest {
     }
 }
 
+/// Where answers have the branch with the change: GitHub and Gitea, GitLab, Bitbucket Cloud, Data Center.
+const HEAD_BRANCH: [&str; 4] =
+    ["/head/ref", "/source_branch", "/source/branch/name", "/fromRef/displayId"];
+
+/// Where they have the branch that is to have it.
+const BASE_BRANCH: [&str; 4] =
+    ["/base/ref", "/target_branch", "/destination/branch/name", "/toRef/displayId"];
+
+fn branch<'a>(answer: &'a Value, places: &[&str]) -> Option<&'a str> {
+    places.iter().find_map(|it| answer.pointer(it)?.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::table::each_row;
 
-    #[test]
-    fn each_forge_is_asked_in_its_own_words() {
-        let request = PullRequest {
+    fn request() -> PullRequest {
+        PullRequest {
             title: "T".to_owned(),
             body: "B".to_owned(),
             head: "clade/1".to_owned(),
             base: "main".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn each_forge_is_asked_in_its_own_words() {
         let rows = [
             (Provider::Github, "o/r", "repos/o/r/pulls", "/head"),
             (Provider::Forgejo, "o/r", "repos/o/r/pulls", "/head"),
@@ -92,11 +163,85 @@ mod tests {
             (Provider::BitbucketDc, "P/r", "projects/P/repos/r/pull-requests", "/fromRef/id"),
         ];
         each_row(rows, |(provider, repository, url, head)| {
-            let call = request.call(provider, "https://api", repository, "secret");
+            let call = request().call(provider, "https://api", repository, "secret");
             assert_eq!(call.url, format!("https://api/{url}"));
-            let head = call.body.pointer(head).and_then(Value::as_str).unwrap();
+            let body = call.body.unwrap();
+            let head = body.pointer(head).and_then(Value::as_str).unwrap();
             assert!(head.ends_with("clade/1"), "{head}");
-            assert_eq!(call.body["title"], "T");
+            assert_eq!(body["title"], "T");
+        });
+        let long = PullRequest { title: "ä".repeat(900), ..request() };
+        let body = long.call(Provider::Github, "", "o/r", "").body.unwrap();
+        assert_eq!(body["title"].as_str().unwrap().chars().count(), TITLE);
+    }
+
+    #[test]
+    fn each_forge_is_asked_for_the_open_one_of_both_branches() {
+        let rows = [
+            (Provider::Github, "o/r", "repos/o/r/pulls?state=open&head=o:clade%2F1&base=main"),
+            (Provider::Gitea, "o/r", "repos/o/r/pulls/main/clade/1"),
+            (
+                Provider::Gitlab,
+                "g/p",
+                "projects/g%2Fp/merge_requests?state=opened&source_branch=clade%2F1&target_branch=main",
+            ),
+            (
+                Provider::Bitbucket,
+                "w/s",
+                "repositories/w/s/pullrequests?q=source.branch.name%3D%22clade%2F1%22%20AND%20state%3D%22OPEN%22",
+            ),
+            (
+                Provider::BitbucketDc,
+                "P/r",
+                "projects/P/repos/r/pull-requests?state=OPEN&direction=OUTGOING&at=refs%2Fheads%2Fclade%2F1",
+            ),
+        ];
+        each_row(rows, |(provider, repository, url)| {
+            let call = request().find_call(provider, "https://api", repository, "secret");
+            assert_eq!((call.url, call.body), (format!("https://api/{url}"), None));
+        });
+    }
+
+    #[test]
+    fn only_the_open_one_of_both_branches_is_found() {
+        let github = |head: &str, base: &str, state: &str| {
+            json!({
+                "html_url": format!("https://h/{head}"), "state": state,
+                "head": {"ref": head}, "base": {"ref": base},
+            })
+        };
+        let (right, other) = (github("clade/1", "main", "open"), github("x", "main", "open"));
+        let (elsewhere, closed) =
+            (github("clade/1", "next", "open"), github("clade/1", "main", "closed"));
+        let found = Some("https://h/clade/1");
+        let rows = [
+            (json!([other, right]), found),
+            (right, found),
+            (json!([elsewhere, closed, other]), None),
+            (json!([]), None),
+            (json!(null), None),
+            (
+                json!([{"web_url": "https://h/clade/1", "state": "opened", "source_branch": "clade/1", "target_branch": "main"}]),
+                found,
+            ),
+            (
+                json!({"values": [{
+                    "links": {"html": {"href": "https://h/clade/1"}}, "state": "OPEN",
+                    "source": {"branch": {"name": "clade/1"}},
+                    "destination": {"branch": {"name": "main"}},
+                }]}),
+                found,
+            ),
+            (
+                json!({"values": [{
+                    "links": {"self": [{"href": "https://h/clade/1"}]}, "state": "OPEN",
+                    "fromRef": {"displayId": "clade/1"}, "toRef": {"displayId": "main"},
+                }]}),
+                found,
+            ),
+        ];
+        each_row(rows, |(answer, expected)| {
+            assert_eq!(request().address_in(&answer).as_deref(), expected);
         });
     }
 

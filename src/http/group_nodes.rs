@@ -10,7 +10,7 @@ use super::blocking::{Panicked, STORE, run_blocking};
 use super::check_ins::complete;
 use super::error::ApiError;
 use super::groups::find;
-use super::node_lookup::{FactsPolicy, ask, for_each, has_stored_facts};
+use super::node_lookup::{CompletedNode, FactsPolicy, for_each, has_stored_facts, list_named};
 use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
@@ -90,7 +90,7 @@ impl<'a> GroupSearch<'a> {
         let unknown = self.add_files(bare)?;
         let unknown = self.members_by_name(unknown)?;
         match self.facts.puppetdb.as_deref() {
-            Some(puppetdb) => self.add_puppetdb(puppetdb, unknown, &room)?,
+            Some(puppetdb) => self.add_puppetdb(puppetdb, unknown)?,
             None => self.members.extend(unknown.into_iter().map(|it| it.name)),
         }
         Ok(self.members)
@@ -146,21 +146,23 @@ impl<'a> GroupSearch<'a> {
 
     /// Adds nodes whose facts files have, and returns the others.
     fn add_files(&mut self, bare: Vec<Node>) -> Result<Vec<Node>, ApiError> {
+        // Without its facts it is not known whether such a node is in the group; its name alone never is enough.
+        let (left_out, bare): (Vec<Node>, Vec<Node>) =
+            bare.into_iter().partition(|it| is_left_out(&it.fact));
+        let mut lost = None;
+        let facts = self.facts;
+        facts.complete_all(left_out, &mut |completed| match completed {
+            CompletedNode::Classified(node) if lost.is_none() => lost = self.add(node).err(),
+            CompletedNode::Classified(_) | CompletedNode::FactsMissing(_) => {}
+        })?;
         let mut unknown = Vec::new();
         for node in bare {
-            // Without its facts it is not known whether it is in the group; its name alone never is enough.
-            if is_left_out(&node.fact) {
-                if let Some(node) = self.facts.complete(node)? {
-                    self.add(node)?;
-                }
-                continue;
-            }
             match self.facts.complete_by_file(&node)? {
                 Some(node) => self.add(node)?,
                 None => unknown.push(node),
             }
         }
-        Ok(unknown)
+        lost.map_or(Ok(unknown), Err)
     }
 
     /// Adds nodes whose facts `PuppetDB` knows, and of the others those that match by their names alone.
@@ -168,7 +170,6 @@ impl<'a> GroupSearch<'a> {
         &mut self,
         puppetdb: &dyn NodeSource,
         unknown: Vec<Node>,
-        room: &dyn RowRoom,
     ) -> Result<(), ApiError> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
             .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
@@ -187,15 +188,15 @@ impl<'a> GroupSearch<'a> {
         if let Some(error) = lost {
             return Err(error);
         }
-        for node in unknown {
-            let has_facts = |it: Node| !it.fact.is_empty();
-            if !self.members.contains(&node.name)
-                && !ask(puppetdb, &node.name, room)?.is_some_and(has_facts)
-            {
-                self.members.insert(node.name);
+        let names = unknown.into_iter().map(|it| it.name);
+        let names: Vec<String> = names.filter(|it| !self.members.contains(it)).collect();
+        let mut with_facts = HashSet::new();
+        list_named(puppetdb, &names, &mut |node| {
+            if !node.fact.is_empty() {
+                with_facts.insert(node.name);
             }
-            room.release();
-        }
+        })?;
+        self.members.extend(names.into_iter().filter(|it| !with_facts.contains(it)));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Finds the facts of a node that a request names without them: in check-ins, files and `PuppetDB`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
@@ -26,12 +27,11 @@ pub struct FactsPolicy {
     pub required: bool,
 }
 
+/// How many nodes are completed together.
+const TOGETHER: usize = 512;
+
 /// Returns what a source knows of a node, if there is room for it. Blocking.
-pub(super) fn ask(
-    source: &dyn NodeSource,
-    name: &str,
-    room: &dyn RowRoom,
-) -> Result<Option<Node>, ApiError> {
+fn ask(source: &dyn NodeSource, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
     // Without an answer it is not known what the node is: that is not the same as no facts.
     source.node(name, room).map_err(|error| match error {
         NodeSourceError::Unreadable(reason) => {
@@ -62,6 +62,25 @@ pub(super) fn for_each(
     unreadable.map_or(Ok(()), |reason| Err(unreachable(reason)))
 }
 
+/// Passes on what a source knows of some nodes. Blocking.
+pub(super) fn list_named(
+    source: &dyn NodeSource,
+    names: &[String],
+    each: &mut dyn FnMut(Node),
+) -> Result<(), ApiError> {
+    source.list_named(names, each).map_err(|error| {
+        ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
+    })
+}
+
+/// A node of a check-in without facts, after files and `PuppetDB` were asked.
+pub(super) enum CompletedNode {
+    /// It is classified so.
+    Classified(Node),
+    /// Facts are required, and there are none.
+    FactsMissing(String),
+}
+
 impl FactsPolicy {
     /// Returns what files or `PuppetDB` know of a node. Blocking.
     fn find(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
@@ -81,13 +100,63 @@ impl FactsPolicy {
         Ok(with_facts(self.of_file(&bare.name)?, &bare.trusted))
     }
 
-    /// Returns the node of a check-in without facts as it is classified: with the facts that files or
-    /// `PuppetDB` know, else without; none where facts are required. Blocking.
-    pub(super) fn complete(&self, bare: Node) -> Result<Option<Node>, ApiError> {
-        let found = with_facts(self.find(&bare.name, &Unlimited)?, &bare.trusted);
+    /// Passes on nodes of check-ins without facts as they are classified: with the facts that files or `PuppetDB`
+    /// know, else without, unless facts are required. `PuppetDB` is asked for many at once. Blocking.
+    pub(super) fn complete_all(
+        &self,
+        bare: Vec<Node>,
+        each: &mut dyn FnMut(CompletedNode),
+    ) -> Result<(), ApiError> {
+        let mut bare = bare.into_iter().peekable();
+        while bare.peek().is_some() {
+            self.complete_some(bare.by_ref().take(TOGETHER), each)?;
+        }
+        Ok(())
+    }
+
+    fn complete_some(
+        &self,
+        bare: impl Iterator<Item = Node>,
+        each: &mut dyn FnMut(CompletedNode),
+    ) -> Result<(), ApiError> {
+        let mut unknown = Vec::new();
+        for node in bare {
+            match (self.of_file(&node.name)?, &self.puppetdb) {
+                (None, Some(_)) => unknown.push(node),
+                (found, _) => each(self.completed(found, node)),
+            }
+        }
+        let Some(puppetdb) = self.puppetdb.as_deref().filter(|_| !unknown.is_empty()) else {
+            return Ok(());
+        };
+        let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
+        let mut unknown: HashMap<String, Node> =
+            unknown.into_iter().map(|it| (it.name.clone(), it)).collect();
+        list_named(puppetdb, &names, &mut |found| {
+            if let Some(bare) = unknown.remove(&found.name) {
+                each(self.completed(Some(found), bare));
+            }
+        })?;
+        for bare in names.iter().filter_map(|it| unknown.remove(it)) {
+            each(self.completed(None, bare));
+        }
+        Ok(())
+    }
+
+    fn completed(&self, found: Option<Node>, bare: Node) -> CompletedNode {
         // Facts that were not stored are not facts that the node does not have.
         let is_enough = !self.required || is_left_out(&bare.fact);
-        Ok(found.or(is_enough.then_some(bare)))
+        match with_facts(found, &bare.trusted) {
+            Some(node) => CompletedNode::Classified(node),
+            None if is_enough => CompletedNode::Classified(bare),
+            None => CompletedNode::FactsMissing(bare.name),
+        }
+    }
+
+    /// Completes one node: what [`FactsPolicy::complete_all`] does for many. Blocking.
+    #[cfg(test)]
+    pub(super) fn complete(&self, bare: Node) -> Result<CompletedNode, ApiError> {
+        Ok(self.completed(self.find(&bare.name, &Unlimited)?, bare))
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) use self::disk::{Access, DiskFile, FileMetadata};
 use self::file::{JournalFile, Location};
 use super::clock::Now;
 
-pub use self::event::{Event, PushedWrite, Record, Stage};
+pub use self::event::{Event, LiveReport, PushedWrite, Record, Stage};
 
 /// The journal of a data directory, or of this process alone.
 #[derive(Debug, Default)]

@@ -257,7 +257,7 @@ mod tests {
         for event in [
             began(1),
             checked(1),
-            Event::Reported { commit: commit(1), context, state },
+            Event::Reported { commit: commit(1), context, state, live: None },
             began(2),
             checked(2),
             began(3),

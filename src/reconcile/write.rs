@@ -9,6 +9,7 @@
 mod applier;
 mod idempotency;
 mod message;
+mod opener;
 mod planner;
 mod proposer;
 mod queue;

@@ -16,14 +16,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "puppetdbs::diff",
         promise: "`clade diff --puppetdb` reports the fault, exits with 2, prints nothing, and sends its token nowhere else",
-        injection: "garbage, pages, half an answer, a redirect, a node without a name or with 9,000,000 values, pages without an end",
+        injection: "garbage, pages, half an answer, a redirect, a node without a name or with 9,000,000 values, instead of the names of nodes and of their facts; another node than was requested",
         speed: Speed::Fast,
         run: diff,
     },
     Fault {
         name: "puppetdbs::diff-endless",
         promise: "an answer without an end is cut off within 1 GiB of address space: exit 2",
-        injection: "a list of nodes, and a node, that never end",
+        injection: "a list of names, a list of nodes, and a node, that never end",
         speed: Speed::Slow,
         run: diff_endless,
     },
@@ -82,6 +82,22 @@ fn wide() -> String {
 fn puppetdb(misbehave: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> (Server, String) {
     let server = Server::start(move |mut stream| {
         if Request::read(&mut stream).is_some() {
+            misbehave(&mut stream);
+        }
+    });
+    let url = format!("http://127.0.0.1:{}", server.port);
+    (server, url)
+}
+
+/// One that misbehaves only when it is asked for the facts of its node, `a`.
+fn puppetdb_with_names(
+    misbehave: impl Fn(&mut TcpStream) + Send + Sync + 'static,
+) -> (Server, String) {
+    let server = Server::start(move |mut stream| {
+        let Some(request) = Request::read(&mut stream) else { return };
+        if String::from_utf8_lossy(&request.body).contains("extract") {
+            answer(&mut stream, "[{\"certname\": \"a\"}]");
+        } else {
             misbehave(&mut stream);
         }
     });
@@ -159,34 +175,32 @@ fn diff() -> Seen {
         ),
         (|stream| answer(stream, &wide()), "more than"),
         (|stream| send(stream, &status("503 Service Unavailable", "")), "answers 503"),
-        (
-            |stream| {
-                let nodes: Vec<String> = (0..512)
-                    .map(|it| format!("{{\"certname\":\"n{it}\",\"facts\":{{}}}}"))
-                    .collect();
-                answer(stream, &format!("[{}]", nodes.join(",")));
-            },
-            "the pages of nodes do not end",
-        ),
     ];
     for (misbehave, piece) in cases {
-        let (_server, url) = puppetdb(*misbehave);
-        let said = refused(&repository, &url);
-        assert!(said.contains(piece), "expected `{piece}`: {said}");
+        for (_server, url) in [puppetdb(*misbehave), puppetdb_with_names(*misbehave)] {
+            let said = refused(&repository, &url);
+            assert!(said.contains(piece), "expected `{piece}`: {said}");
+        }
     }
+    let (_server, url) = puppetdb_with_names(|stream| {
+        answer(stream, "[{\"certname\": \"b\", \"facts\": {}}]");
+    });
+    let said = refused(&repository, &url);
+    assert!(said.contains("PuppetDB answers with `b`, a node that was not requested"), "{said}");
     // One that is well.
     let (_server, url) = puppetdb(|stream| {
         answer(stream, "[{\"certname\": \"web\", \"facts\": {}, \"trusted\": {}}]");
     });
     let done = diff_with(&repository, &url);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    Seen::Held(format!("{} answers are refused in one line each, with exit 2", cases.len() + 1))
+    Seen::Held(format!("{} answers are refused in one line each, with exit 2", 2 * cases.len() + 2))
 }
 
 fn diff_endless() -> Seen {
     let repository = two_commits();
     let mut all = Vec::new();
-    let cases: [(Misbehave, &str); 3] = [
+    let names: Misbehave = |stream| endless(stream, "[", "{\"certname\":\"a\"},");
+    let nodes: [(Misbehave, &str); 3] = [
         (
             |stream| endless(stream, "[{\"certname\":\"a\",\"facts\":{\"x\":[", "0,"),
             "an element has more than 16777216 bytes",
@@ -200,8 +214,9 @@ fn diff_endless() -> Seen {
             "cannot be used: it broke off",
         ),
     ];
-    for (misbehave, piece) in cases {
-        let (_server, url) = puppetdb(misbehave);
+    let nodes = nodes.map(|(misbehave, piece)| (puppetdb_with_names(misbehave), piece));
+    let names = (puppetdb(names), "the names of the nodes take more than");
+    for ((_server, url), piece) in [names].into_iter().chain(nodes) {
         let began = Instant::now();
         let said = refused(&repository, &url);
         assert!(said.contains(piece), "expected `{piece}`: {said}");

@@ -2,8 +2,11 @@
 
 mod log;
 
+use std::sync::Mutex;
+
 use serde_json::{Value, json};
 
+use crate::git::server::Server;
 use crate::hub::Hub;
 use crate::program::{Daemon, GitRepository, run};
 
@@ -280,4 +283,41 @@ fn what_writes_groups_and_keeps_the_mirror_yields_too() {
         let of: Vec<i64> = threads.iter().filter(|it| it.0 == name).map(|it| it.1).collect();
         assert_eq!(of, [10], "{name} of {threads:?}");
     }
+}
+
+#[test]
+fn no_node_is_left_out_of_the_list_when_another_goes_away_between_two_pages() {
+    let names: Vec<String> = (0..1500).map(|it| format!("n{it:04}")).collect();
+    let nodes = Mutex::new(names.clone());
+    let server = Server::http(move |request| {
+        let offset = request.target.split_once("offset=").unwrap().1.parse().unwrap();
+        let mut nodes = nodes.lock().unwrap();
+        let page: Vec<Value> = nodes
+            .iter()
+            .skip(offset)
+            .take(1000)
+            .map(|name| {
+                json!({
+                    "name": name, "last_seen": "2026-11-27T05:00:00Z", "commit": null,
+                    "environment": null, "groups": [], "state": null, "since": null,
+                })
+            })
+            .collect();
+        let body = json!({"total": nodes.len(), "nodes": page}).to_string();
+        nodes.remove(0);
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}")
+            .into()
+    });
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let done = run(&["nodes", "--format", "json", "--server", &url]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    let listed: Vec<&str> = document["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed, names);
 }

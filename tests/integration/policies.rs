@@ -107,7 +107,7 @@ fn puppetdb_and_a_daemon_say_when_a_node_was_seen_last() {
             "check_ins": [{"time": time, "explanation": {}, "transaction_uuid": null}],
         })
     };
-    let check_ins = json!([check_in("seen.example.com", &seen), check_in("old.example.com", &old)]);
+    let check_ins = json!([check_in("old.example.com", &old), check_in("seen.example.com", &seen)]);
     let policy = "stale_pins: error, stale_pin_days: 30";
     let stale = |option: &str, body: &Value| {
         let body = body.to_string();

@@ -9,6 +9,7 @@ mod environments;
 mod faults;
 mod permissions;
 mod proposals;
+mod pull_requests;
 mod real;
 mod recorded;
 mod remotes;

@@ -105,7 +105,14 @@ fn check_signatures_and_writes(serve: &ServeSettings, remote: &Remote) -> Result
     }
     if serve.writes == WriteMode::Commit && verifies {
         bail!(
-            "`--writes commit` makes unsigned commits, which `--verify` refuses: use `--writes propose`"
+            "`--writes commit` makes unsigned commits, which `--verify` refuses: use `--writes propose`, \
+             and sign what merges the proposals (with `--verify range`, squash them)"
+        );
+    }
+    if serve.writes == WriteMode::Propose && serve.verify == VerifyMode::Range {
+        tracing::warn!(
+            "the commits of `--writes propose` are unsigned, and `--verify range` rejects a branch that contains one: \
+             squash each proposal into a signed commit"
         );
     }
     if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {

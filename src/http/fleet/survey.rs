@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rayon::{Scope, ThreadPool};
 
 use super::super::error::ApiError;
-use super::super::node_lookup::FactsPolicy;
+use super::super::node_lookup::{CompletedNode, FactsPolicy};
 use super::rows::{FleetNode, FleetRow, RowBatch, UseRows};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
@@ -65,13 +65,12 @@ impl<T: Send> Surveyor<'_, T> {
             &mut unreadable,
             |each| {
                 let mut batch = RowBatch::new(each);
-                for node in bare {
-                    let name = node.name.clone();
-                    match self.facts.complete(node)? {
-                        Some(node) => batch.push(Ok(FleetNode::Known(self.paths.keep(&node)))),
-                        None => without_facts.push(name),
+                self.facts.complete_all(bare, &mut |completed| match completed {
+                    CompletedNode::Classified(node) => {
+                        batch.push(Ok(FleetNode::Known(self.paths.keep(&node))));
                     }
-                }
+                    CompletedNode::FactsMissing(name) => without_facts.push(name),
+                })?;
                 batch.flush();
                 Ok::<_, ApiError>(())
             },

@@ -2,19 +2,51 @@
 #![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::forge::{CommitStatus, StatusState};
 use crate::model::CommitId;
-use crate::reconcile::journal::Event;
+use crate::reconcile::journal::{Event, LiveReport};
+use crate::reconcile::schedule::backoff;
 
 /// How many statuses wait at most; the oldest go first.
 const WAITING: usize = 1_000;
 
-/// The state that the forge has of each commit, by context.
-pub(super) type Posted = HashMap<(CommitId, String), StatusState>;
+/// The status that the forge has of each commit, by context.
+pub(super) type Posted = HashMap<(CommitId, String), PostedStatus>;
+
+/// What a status says, but for its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PostedStatus {
+    pub(super) state: StatusState,
+    pub(super) live: Option<LiveReport>,
+}
+
+/// A status, and what it says of a valid commit's part in answers.
+#[derive(Clone, Debug)]
+pub(super) struct StatusReport {
+    pub(super) status: CommitStatus,
+    pub(super) live: Option<LiveReport>,
+}
+
+impl StatusReport {
+    /// Returns what it is once the forge has it.
+    pub(super) fn posted(&self) -> PostedStatus {
+        PostedStatus { state: self.status.state, live: self.live }
+    }
+
+    fn is_about(&self, status: &CommitStatus) -> bool {
+        self.status.commit == status.commit && self.status.context == status.context
+    }
+}
+
+impl From<CommitStatus> for StatusReport {
+    fn from(status: CommitStatus) -> Self {
+        Self { status, live: None }
+    }
+}
 
 /// What the reporter has to do.
 #[derive(Debug, Default)]
@@ -27,6 +59,10 @@ pub(in crate::reconcile) struct StatusQueue {
 struct Queue {
     jobs: VecDeque<Job>,
     waiting: Vec<Waiting>,
+    /// Until when the forge takes no calls.
+    paused_until: Option<Instant>,
+    /// How many calls in a row it has not taken.
+    pauses: u32,
     stopping: bool,
 }
 
@@ -42,7 +78,7 @@ pub(super) enum Job {
 /// A status that the forge has not taken yet.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) status: CommitStatus,
+    pub(super) report: StatusReport,
     pub(super) tries: u32,
     pub(super) due: Instant,
 }
@@ -95,37 +131,65 @@ impl StatusQueue {
             if let Some(due) = queue.take_due() {
                 return Next::Post(due);
             }
-            match queue.waiting.iter().map(|it| it.due).min() {
+            match queue.next_due() {
                 Some(due) => drop(self.changed.wait_until(&mut queue, due)),
                 None => self.changed.wait(&mut queue),
             }
         }
     }
 
-    /// Has a status posted, in the place of an older one about the same.
-    pub(super) fn add(&self, status: CommitStatus, posted: &Posted) {
-        if posted.get(&(status.commit, status.context.clone())) == Some(&status.state) {
+    /// Has a status posted, unless the forge has it, in the place of an older one about the same.
+    pub(super) fn add(&self, report: StatusReport, posted: &Posted) {
+        let mut queue = self.queue.lock();
+        queue.waiting.retain(|it| !it.report.is_about(&report.status));
+        let CommitStatus { commit, context, .. } = &report.status;
+        if posted.get(&(*commit, context.clone())) == Some(&report.posted()) {
             return;
         }
-        let mut queue = self.queue.lock();
-        queue
-            .waiting
-            .retain(|it| it.status.commit != status.commit || it.status.context != status.context);
         if queue.waiting.len() >= WAITING {
             queue.waiting.remove(0);
         }
-        queue.waiting.push(Waiting { status, tries: 0, due: Instant::now() });
+        queue.waiting.push(Waiting { report, tries: 0, due: Instant::now() });
     }
 
     /// Has a status posted again later.
     pub(super) fn retry(&self, waiting: Waiting) {
         self.queue.lock().waiting.push(waiting);
     }
+
+    /// Has a status posted again later, and no other before: after so long a pause at least, and longer each time.
+    pub(super) fn pause(&self, mut waiting: Waiting, least: Duration) {
+        let mut queue = self.queue.lock();
+        let until = Instant::now() + backoff(queue.pauses).max(least);
+        queue.pauses += 1;
+        queue.paused_until = Some(until);
+        waiting.due = until;
+        queue.waiting.push(waiting);
+    }
+
+    /// Has all statuses posted as soon as possible: the forge takes calls again.
+    pub(super) fn end_pause(&self) {
+        let mut queue = self.queue.lock();
+        if queue.paused_until.take().is_some() {
+            queue.pauses = 0;
+            let now = Instant::now();
+            queue.waiting.iter_mut().for_each(|it| it.due = it.due.min(now));
+        }
+    }
 }
 
 impl Queue {
+    /// Returns when the next status is to be posted, if any waits.
+    fn next_due(&self) -> Option<Instant> {
+        let due = self.waiting.iter().map(|it| it.due).min()?;
+        Some(self.paused_until.map_or(due, |until| due.max(until)))
+    }
+
     fn take_due(&mut self) -> Option<Waiting> {
         let now = Instant::now();
+        if self.paused_until.is_some_and(|until| now < until) {
+            return None;
+        }
         let index = self.waiting.iter().position(|it| it.due <= now)?;
         Some(self.waiting.remove(index))
     }

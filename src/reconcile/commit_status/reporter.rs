@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::queue::{Job, Next, Posted, StatusQueue, Waiting};
+use super::queue::{Job, Next, Posted, PostedStatus, StatusQueue, StatusReport, Waiting};
 use super::verdict::{VALIDATE, Verdict};
-use crate::forge::{CommitStatus, StatusState};
+use crate::forge::{CommitStatus, RetryScope, StatusState};
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::build_queue::Priority;
-use crate::reconcile::journal::{Event, Journal, Stage};
+use crate::reconcile::journal::{Event, Journal, LiveReport, Stage};
 use crate::reconcile::recorder::Recorder;
 use crate::reconcile::schedule::backoff;
 use crate::reconcile::settings::Reporting;
@@ -49,8 +49,8 @@ impl CommitStatusReporter {
             match self.queue.next() {
                 Next::Stop => return,
                 Next::Job(job) => {
-                    for status in self.statuses(job, &posted) {
-                        self.queue.add(status, &posted);
+                    for report in self.reports(job, &posted) {
+                        self.queue.add(report, &posted);
                     }
                 }
                 Next::Post(waiting) => self.post(waiting, &mut posted),
@@ -58,38 +58,51 @@ impl CommitStatusReporter {
         }
     }
 
-    fn post(&self, mut waiting: Waiting, posted: &mut Posted) {
+    fn post(&self, waiting: Waiting, posted: &mut Posted) {
         let forge = &self.reporting.forge;
         let provider = forge.provider.as_str();
-        let CommitStatus { commit, context, state, .. } = &waiting.status;
-        match forge.post_status(&waiting.status) {
+        let report = &waiting.report;
+        let CommitStatus { commit, context, .. } = &report.status;
+        match forge.post_status(&report.status) {
             Ok(()) => {
-                posted.insert((*commit, context.clone()), *state);
-                self.recorder.note(Event::Reported {
-                    commit: *commit,
-                    context: context.clone(),
-                    state: *state,
-                });
+                let PostedStatus { state, live } = report.posted();
+                posted.insert((*commit, context.clone()), PostedStatus { state, live });
+                let (commit, context) = (*commit, context.clone());
+                self.recorder.note(Event::Reported { commit, context, state, live });
                 self.metrics.count_commit_status(provider, "posted");
+                self.queue.end_pause();
             }
-            Err(error) if error.is_passing() && waiting.tries < TRIES => {
-                self.metrics.count_commit_status(provider, "retried");
-                tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
-                waiting.due = Instant::now() + backoff(waiting.tries);
-                waiting.tries += 1;
+            Err(error) => match error.retry().filter(|_| waiting.tries < TRIES) {
+                Some(retry) => {
+                    self.metrics.count_commit_status(provider, "retried");
+                    tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
+                    self.retry(waiting, retry);
+                }
+                None => {
+                    self.metrics.count_commit_status(provider, "refused");
+                    tracing::error!(%commit, %error, "posting the commit status failed");
+                }
+            },
+        }
+    }
+
+    /// Has a status posted again later.
+    fn retry(&self, mut waiting: Waiting, retry: RetryScope) {
+        let tries = waiting.tries;
+        waiting.tries += 1;
+        match retry {
+            RetryScope::ThisCall => {
+                waiting.due = Instant::now() + backoff(tries);
                 self.queue.retry(waiting);
             }
-            Err(error) => {
-                self.metrics.count_commit_status(provider, "refused");
-                tracing::error!(%commit, %error, "posting the commit status failed");
-            }
+            RetryScope::AllCalls(least) => self.queue.pause(waiting, least),
         }
     }
 
     /// Returns the statuses that follow from a job.
-    fn statuses(&self, job: Job, posted: &Posted) -> Vec<CommitStatus> {
+    fn reports(&self, job: Job, posted: &Posted) -> Vec<StatusReport> {
         let (event, before) = match job {
-            Job::HeadChecked(status) => return vec![status],
+            Job::HeadChecked(status) => return vec![status.into()],
             Job::Event(event, before) => (event, before),
         };
         let Ok(repository) = self.source.repository() else { return Vec::new() };
@@ -102,14 +115,14 @@ impl CommitStatusReporter {
                 self.of_rejected(&repository, commit, stage, &live, posted)
             }
             Event::Superseded { commit, by } => {
-                let by = format!("superseded by {}", short(by));
-                vec![self.reporting.status(commit, &live, StatusState::Success, by)]
+                vec![self.live(commit, &live, LiveReport::Superseded, by)]
             }
             _ => Vec::new(),
         }
     }
 
-    /// Returns the statuses of a commit that became live, and of those between it and the one before.
+    /// Returns the statuses of a commit that became live, of those between it and the one before, and of that
+    /// one unless the commit contains it: then it is history.
     fn of_activated(
         &self,
         repository: &Repository,
@@ -117,23 +130,43 @@ impl CommitStatusReporter {
         before: Option<CommitId>,
         live: &str,
         posted: &Posted,
-    ) -> Vec<CommitStatus> {
+    ) -> Vec<StatusReport> {
         let mut all = Vec::new();
         let passed = before.and_then(|it| repository.commits_between(it, commit).ok());
         for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
             // What was rejected or live has its status already.
             if passed != commit && !posted.contains_key(&(passed, live.to_owned())) {
-                let by = format!("superseded by {}", short(commit));
-                all.push(self.reporting.status(passed, live, StatusState::Success, by));
+                all.push(self.live(passed, live, LiveReport::Superseded, commit));
             }
+        }
+        let is_left = |it: &CommitId| repository.is_ancestor(*it, commit).is_ok_and(|it| !it);
+        if let Some(before) = before.filter(is_left) {
+            all.push(self.live(before, live, LiveReport::Replaced, commit));
         }
         // After a restart, a commit is not built again only to post the same status.
         if !is_posted(posted, commit, VALIDATE, StatusState::Success) {
             let Verdict { state, description } = self.verdict(repository, commit);
-            all.push(self.reporting.status(commit, VALIDATE, state, description));
+            all.push(self.reporting.status(commit, VALIDATE, state, description).into());
         }
-        all.push(self.reporting.status(commit, live, StatusState::Success, "answers".to_owned()));
+        all.push(self.live(commit, live, LiveReport::Answers, commit));
         all
+    }
+
+    /// Returns the status of a valid commit while another one answers, or itself.
+    fn live(
+        &self,
+        commit: CommitId,
+        context: &str,
+        live: LiveReport,
+        answering: CommitId,
+    ) -> StatusReport {
+        let description = match live {
+            LiveReport::Answers => "answers".to_owned(),
+            LiveReport::Superseded => format!("superseded by {}", short(answering)),
+            LiveReport::Replaced => format!("replaced by {}", short(answering)),
+        };
+        let status = self.reporting.status(commit, context, StatusState::Success, description);
+        StatusReport { status, live: Some(live) }
     }
 
     fn of_rejected(
@@ -143,7 +176,7 @@ impl CommitStatusReporter {
         stage: Stage,
         live: &str,
         posted: &Posted,
-    ) -> Vec<CommitStatus> {
+    ) -> Vec<StatusReport> {
         let state = match stage {
             Stage::Load => StatusState::Error,
             Stage::Verify | Stage::Check => StatusState::Failure,
@@ -157,8 +190,8 @@ impl CommitStatusReporter {
             Stage::Check => self.verdict(repository, commit).description,
         };
         vec![
-            self.reporting.status(commit, VALIDATE, state, why.clone()),
-            self.reporting.status(commit, live, state, format!("rejected: {why}")),
+            self.reporting.status(commit, VALIDATE, state, why.clone()).into(),
+            self.reporting.status(commit, live, state, format!("rejected: {why}")).into(),
         ]
     }
 
@@ -172,12 +205,14 @@ impl CommitStatusReporter {
 }
 
 fn is_posted(posted: &Posted, commit: CommitId, context: &str, state: StatusState) -> bool {
-    posted.get(&(commit, context.to_owned())) == Some(&state)
+    posted.get(&(commit, context.to_owned())).is_some_and(|it| it.state == state)
 }
 
 fn posted(journal: &Journal) -> Posted {
     let of = |event: &Event| match event {
-        Event::Reported { commit, context, state } => Some(((*commit, context.clone()), *state)),
+        Event::Reported { commit, context, state, live } => {
+            Some(((*commit, context.clone()), PostedStatus { state: *state, live: *live }))
+        }
         _ => None,
     };
     journal.records().iter().filter_map(|it| of(&it.event)).collect()

@@ -57,6 +57,9 @@ pub enum Event {
         context: String,
         /// What it came to.
         state: StatusState,
+        /// What it says of a valid commit's part in answers; none of older versions, and of other statuses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        live: Option<LiveReport>,
     },
     /// A check of it, the head of a pull request, begins in a process of its own.
     HeadCheckBegan {
@@ -132,6 +135,18 @@ pub enum Event {
         /// The commits of the writes.
         commits: Vec<CommitId>,
     },
+}
+
+/// What the forge shows of a valid commit's part in the answers of a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LiveReport {
+    /// It answers.
+    Answers,
+    /// It never did: a newer one came first.
+    Superseded,
+    /// It did, until one answered that does not contain it: after a pin, or a rewind of the branch.
+    Replaced,
 }
 
 /// A write of a client that may be at the remote.

@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::applier::{Applier, Tip};
 use super::message;
+use super::opener::{PullRequestOpener, WaitingClient};
+use super::queue::QueuedWrite;
 use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
@@ -25,6 +27,14 @@ struct PushedBranch {
     commit: CommitId,
 }
 
+/// What came of a write.
+enum ProposalOutcome {
+    /// There is nothing to review.
+    Written(Written),
+    /// It waits for review.
+    Pushed(PushedBranch, PullRequest),
+}
+
 /// Proposes writes. While a change waits for review, the same request gets the same branch, so proposals need no
 /// record.
 pub(super) struct Proposer {
@@ -33,25 +43,43 @@ pub(super) struct Proposer {
     pub(super) state: Arc<SharedState>,
     pub(super) edits: Arc<EditHistory>,
     pub(super) settings: Arc<WriteSettings>,
+    /// Opens pull requests, where a forge is known.
+    pub(super) opener: Option<Arc<PullRequestOpener>>,
 }
 
 impl Proposer {
-    /// Pushes a write to a branch of its own.
-    pub(super) fn propose(&self, request: &WriteRequest) -> Result<Written, WriteError> {
+    /// Pushes a write to a branch of its own, and answers its client; a branch without a pull request is a proposal
+    /// all the same.
+    pub(super) fn propose(&self, write: QueuedWrite) {
+        let QueuedWrite { request, reply } = write;
+        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
+            Err(error) => return reply(Err(error)),
+            Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
+            Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
+        };
+        let client = WaitingClient::new(branch, commit, reply);
+        match &self.opener {
+            Some(opener) => opener.open(pull_request, client),
+            None => client.answer(None),
+        }
+    }
+
+    fn push_proposal(&self, request: &WriteRequest) -> Result<ProposalOutcome, WriteError> {
         let tip = self.applier.tip()?;
         let (snapshot, changeset) = self.applier.apply(&tip.repository, &tip.snapshot, request)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
             let edit = answer.group().and_then(|group| self.edits.of(commit)?.edit(group));
-            return Ok(Written::Active { snapshot, answer, edit, changed: false, receipt: None });
+            let written = Written::Active { snapshot, answer, edit, changed: false, receipt: None };
+            return Ok(ProposalOutcome::Written(written));
         }
         let shown = self.state.show_push();
         let pushed = self.push(&tip, request, &changeset, commit);
         drop(shown);
-        let PushedBranch { branch, commit } = pushed?;
-        let url = self.open(request, &changeset, &branch, &tip.branch);
-        Ok(Written::Proposed { branch, commit, url })
+        let pushed = pushed?;
+        let pull_request = self.pull_request(request, &changeset, &pushed.branch, &tip.branch);
+        Ok(ProposalOutcome::Pushed(pushed, pull_request))
     }
 
     /// Pushes a commit to a branch of its own, unless a branch waits for review that changes the same. The names of
@@ -115,29 +143,21 @@ impl Proposer {
         Ok(changeset.files.keys().all(is_same))
     }
 
-    /// Opens a pull request; a branch without one is a proposal all the same.
-    fn open(
+    /// Returns the pull request of a branch.
+    fn pull_request(
         &self,
         request: &WriteRequest,
         changeset: &Changeset,
         branch: &str,
         onto: &str,
-    ) -> Option<String> {
-        let forge = self.settings.forge.as_ref()?;
+    ) -> PullRequest {
         let text = message::text(request, &changeset.subject, &self.settings.trailers);
         let body = text.split_once("\n\n").map_or("", |(_, body)| body).to_owned();
-        let opened = forge.open_pull_request(&PullRequest {
+        PullRequest {
             title: changeset.subject.clone(),
             body,
             head: branch.to_owned(),
             base: onto.strip_prefix("refs/heads/").unwrap_or(onto).to_owned(),
-        });
-        match opened {
-            Ok(url) => url,
-            Err(error) => {
-                tracing::warn!(branch, %error, "opening the pull request failed");
-                None
-            }
         }
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::applier::{Applier, Tip};
 use super::idempotency::Idempotency;
+use super::opener::PullRequestOpener;
 use super::planner::WritePlanner;
 use super::proposer::Proposer;
 use super::queue::{Message, QueuedWrite, WriteQueue};
@@ -124,6 +125,7 @@ impl Writer {
             source: Arc::clone(&source),
             state: Arc::clone(&state),
             edits: Arc::clone(&edits),
+            opener: settings.forge.clone().map(PullRequestOpener::new).map(Arc::new),
             settings: Arc::clone(&settings),
         };
         let idempotency = Idempotency { recorder, deliveries: Arc::clone(&deliveries) };
@@ -163,6 +165,13 @@ impl Writer {
     /// Makes commits of writes until it is stopped. Blocking.
     pub fn run(&self) {
         let Some(receiver) = self.receiver.lock().take() else { return };
+        let opener = self.proposer.opener.as_ref();
+        opener.inspect(|it| it.spawn());
+        self.take_writes(&receiver);
+        opener.inspect(|it| it.stop());
+    }
+
+    fn take_writes(&self, receiver: &Receiver<Message>) {
         priority::yield_to_requests();
         while let Ok(first) = receiver.recv() {
             let messages: Vec<_> =
@@ -194,8 +203,8 @@ impl Writer {
         match self.settings.mode {
             _ if writes.is_empty() => {}
             WriteMode::Propose => {
-                for QueuedWrite { request, reply } in writes {
-                    reply(self.proposer.propose(&request));
+                for write in writes {
+                    self.proposer.propose(write);
                 }
             }
             WriteMode::Off | WriteMode::Commit => self.write(writes),

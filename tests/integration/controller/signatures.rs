@@ -212,6 +212,27 @@ fn an_unsigned_commit_cannot_hide_between_signed_ones() {
 }
 
 #[test]
+fn unsigned_proposals_are_announced_where_they_would_block_the_branch() {
+    if !have(&["git", "ssh-keygen"]) {
+        return;
+    }
+    let signed = Signed::new();
+    let ada = signed.ssh_key("ada");
+    let allowed = signed.path().join("allowed");
+    let key = std::fs::read_to_string(ada.with_extension("pub")).unwrap();
+    std::fs::write(&allowed, format!("* {key}")).unwrap();
+    signed.commit("first", Key::Ssh(&ada));
+    let allowed = ["--allowed-signers-file", allowed.to_str().unwrap()];
+    for (verify, is_announced) in [("range", true), ("head", false)] {
+        let writes = ["--verify", verify, "--writes", "propose"];
+        let daemon = signed.start(&[allowed.as_slice(), &writes].concat());
+        let announced = "squash each proposal into a signed commit";
+        let is_logged = daemon.log_lines().iter().any(|it| it.contains(announced));
+        assert_eq!(is_logged, is_announced, "{verify}");
+    }
+}
+
+#[test]
 fn only_commits_of_allowed_openpgp_keys_answer() {
     if !have(&["git", "gpg"]) {
         return;

@@ -54,6 +54,25 @@ fn every_commit_gets_its_status_once() {
 }
 
 #[test]
+fn statuses_are_posted_when_the_forge_takes_the_token_again() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(vec![
+        "401 Unauthorized",
+        "403 Forbidden\r\nRetry-After: 1",
+        "403 Forbidden",
+        "404 Not Found",
+    ]);
+    let daemon = world.start(&stub, "github", &[]);
+    for context in ["clade/validate", "clade/live/eu1"] {
+        assert_eq!(stub.status(&first, context).0, "success");
+    }
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 4\n"), "{metrics}");
+    assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
+}
+
+#[test]
 fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
     let world = World::new();
     let git = world.repository.git();
@@ -78,6 +97,42 @@ fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
             .iter()
             .any(|it| it.path.contains(&proposed) && it.body["context"] != "clade/validate")
     );
+}
+
+#[test]
+fn a_status_says_which_commit_answers_after_a_pin_and_a_resume() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(Vec::new());
+    let daemon = world.start(&stub, "github", &[]);
+    wait_for(&daemon, &first);
+    let git = world.repository.git();
+    git.set_head_detached(first.parse().unwrap()).unwrap();
+    let middle = world.repository.commit("middle", &[("groups/b.yaml", &group("B"))]);
+    let head = world.repository.commit("head", &[("groups/c.yaml", &group("C"))]);
+    git.reference("refs/heads/main", head.parse().unwrap(), true, "").unwrap();
+    let says = |daemon: &Daemon, commit: &str, description: &str| {
+        daemon.wait_until(description, |_| stub.status(commit, "clade/live/eu1").1 == description);
+    };
+    says(&daemon, &middle, &format!("superseded by {}", &head[..7]));
+    says(&daemon, &head, "answers");
+    let pin = serde_json::json!({"commit": middle}).to_string();
+    let pinned = daemon.request("POST", "/controller/pin", &pin);
+    assert!(pinned.status < 300, "{}", pinned.body);
+    says(&daemon, &middle, "answers");
+    says(&daemon, &head, &format!("replaced by {}", &middle[..7]));
+    let noted = "clade_commit_status_posts_total{provider=\"github\",result=\"posted\"} 8\n";
+    daemon.wait_until("all are noted", |it| it.get("/metrics").body.contains(noted));
+
+    // The next process knows what the forge shows.
+    let before = stub.calls().len();
+    daemon.kill();
+    let daemon = world.start(&stub, "github", &[]);
+    let resumed = daemon.request("POST", "/controller/resume", "");
+    assert!(resumed.status < 300, "{}", resumed.body);
+    says(&daemon, &head, "answers");
+    let more: Vec<String> = stub.calls().split_off(before).into_iter().map(|it| it.path).collect();
+    assert!(more.iter().all(|it| it.ends_with(&head)), "posted again: {more:?}");
 }
 
 #[test]

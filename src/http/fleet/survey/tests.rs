@@ -95,10 +95,9 @@ fn one_by_one(comparison: &StateComparison<'_>, facts: &FactsPolicy, rows: &[Tex
         }
     }
     for node in bare {
-        let name = node.name.clone();
         match facts.complete(node).unwrap() {
-            Some(node) => nodes.push(node),
-            None => unreadable.push(format!(
+            CompletedNode::Classified(node) => nodes.push(node),
+            CompletedNode::FactsMissing(name) => unreadable.push(format!(
                 "`{name}` has checked in without facts, which `--enc-facts required` demands"
             )),
         }
