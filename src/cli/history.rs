@@ -129,8 +129,9 @@ fn value_line(change: &AnswerChange) -> String {
             let group = group.unwrap_or_else(|| "the node's own file".to_owned());
             format!("~ {key} = {}, now set by {group}", shown(after))
         }
-        (before, after) => {
-            format!("{} {key}{}{because}", sign(change), from_to(before.as_ref(), after.as_ref()))
+        _ => {
+            let (before, after) = (change.shown_before(), change.shown_after());
+            format!("{} {key}{}{because}", sign(change), from_to(before, after))
         }
     }
 }
@@ -170,8 +171,23 @@ fn is_membership(key: &str) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::write;
-    use crate::http::types::StoredChange;
+    use super::{value_line, write};
+    use crate::http::types::{AnswerChange, StoredChange};
+
+    #[test]
+    fn what_came_instead_of_an_answer_is_in_words() {
+        let change: AnswerChange = serde_json::from_value(json!({
+            "key": "conflict", "before": null, "because": null,
+            "after": {"summary": "They differ.", "details": {"classes": {}}},
+        }))
+        .unwrap();
+        assert_eq!(value_line(&change), r#"+ conflict = "They differ.""#);
+        let error = AnswerChange { key: "error".to_owned(), ..change.clone() };
+        assert!(value_line(&error).contains("details"), "it has no message");
+        let gone = AnswerChange { before: change.after, after: None, ..error };
+        let gone = AnswerChange { key: "conflict".to_owned(), ..gone };
+        assert_eq!(value_line(&gone), r#"- conflict: was "They differ.""#);
+    }
 
     #[test]
     fn a_history_is_a_paragraph_a_change() {

@@ -82,6 +82,27 @@ pub struct AnswerChange {
     pub because: Option<StoredGroup>,
 }
 
+impl AnswerChange {
+    /// Returns the value before as people read it: of a conflict or an error, what it says.
+    pub fn shown_before(&self) -> Option<&Value> {
+        self.shown(self.before.as_ref())
+    }
+
+    /// Returns the value afterwards as people read it.
+    pub fn shown_after(&self) -> Option<&Value> {
+        self.shown(self.after.as_ref())
+    }
+
+    fn shown<'v>(&self, value: Option<&'v Value>) -> Option<&'v Value> {
+        let words = match self.key.as_str() {
+            "conflict" => value?.get("summary"),
+            "error" => value?.get("message"),
+            _ => None,
+        };
+        words.or(value)
+    }
+}
+
 impl StoredChange {
     /// Writes a change. What is known of its commit is added by [`Self::describe`].
     pub(in crate::http) fn of(change: store::StoredChange) -> Self {
