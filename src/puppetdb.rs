@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::client::{
     Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_entry, read_page,
 };
-use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
+use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::Node;
 
 /// How long one node may take: an agent run waits.
@@ -105,6 +105,7 @@ impl PuppetDb {
     fn read_named(
         &self,
         names: &[String],
+        room: &dyn RowRoom,
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let body = ordered(&json!(["in", "certname", ["array", names]]));
@@ -113,11 +114,12 @@ impl PuppetDb {
         let take = &mut |name: &str, listed: Listed| {
             if requested.contains(name) {
                 each(listed);
+                room.release();
             } else {
                 other = Some(name.to_owned());
             }
         };
-        let admit = |_: &[u8]| true;
+        let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
         let read = read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &admit, take)?;
         other.map_or(Ok(read), |other| Err(not_requested(&other)))
     }
@@ -164,17 +166,20 @@ impl NodeSource for PuppetDb {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let names = self.names(query)?;
-        names.chunks(PAGE_NODES).try_fold(0, |count, some| Ok(count + self.read_named(some, each)?))
+        names
+            .chunks(PAGE_NODES)
+            .try_fold(0, |count, some| Ok(count + self.read_named(some, &Unlimited, each)?))
     }
 
     fn list_named(
         &self,
         names: &[String],
+        room: &dyn RowRoom,
         each: &mut dyn FnMut(Node),
     ) -> Result<(), NodeSourceError> {
         let mut unreadable = None;
         for some in names.chunks(PAGE_NODES) {
-            self.read_named(some, &mut |listed| match listed {
+            self.read_named(some, room, &mut |listed| match listed {
                 Ok(listed) => each(listed.node),
                 Err(reason) => unreadable = Some(reason),
             })?;

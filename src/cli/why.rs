@@ -15,7 +15,7 @@ use super::output::Output;
 use crate::client::Client;
 use crate::config::parse_duration;
 use crate::diagnostic::{visible, visible_up_to};
-use crate::git::Repository;
+use crate::git::{OpenError, Repository};
 use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};
 use crate::model::CommitId;
 
@@ -89,8 +89,11 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
     if revision.parse::<CommitId>().is_ok() {
         return Ok(revision.to_owned());
     }
-    let Ok(repository) = Repository::discover(Path::new(".")) else {
-        return Ok(revision.to_owned());
+    let repository = match Repository::discover(Path::new(".")) {
+        Ok(repository) => repository,
+        Err(OpenError::NotARepository(_)) => return Ok(revision.to_owned()),
+        // The daemon would take `HEAD` for its own.
+        Err(error) => return Err(error.into()),
     };
     let commit = repository.resolve_searching(revision).map_err(|error| {
         anyhow!("{error} in the working directory; give a full commit id to ask for one that is not here")

@@ -20,7 +20,7 @@ use super::page;
 use super::session::{Sessions, Transport};
 use crate::forge::ForgePages;
 use crate::http::types::{Error, ErrorKind};
-use crate::http::{InProcessApi, InProcessError};
+use crate::http::{InProcessApi, InProcessError, takes_pages};
 
 /// What all pages share.
 #[derive(Debug)]
@@ -110,8 +110,8 @@ pub(super) fn failed(
         PageError::NotFound(message) => refused(ErrorKind::NotFound, message, layout.here.clone()),
         PageError::Refused(kind, message) => refused(kind, message, Value::Null),
     };
-    if !page::is_for_people(headers) {
-        return (status, Json(error)).into_response();
+    if !takes_pages(headers) {
+        return (status, [(header::VARY, "accept")], Json(error)).into_response();
     }
     let Error { kind, msg: message, .. } = error;
     let kind = kind.into_owned();

@@ -10,12 +10,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::context::{Console, FormFields, read_form, redirect};
+use super::context::{Console, FormFields, PageError, read_form, redirect};
 use super::entrance::Entrance;
 use super::layout::PageFrame;
 use super::markup as m;
 use super::page;
 use super::session::{cookie, is_own_form, no_cookie};
+use crate::http::takes_pages;
+use crate::http::types::ErrorKind;
 
 #[derive(Debug, Template)]
 #[template(path = "login.html")]
@@ -55,6 +57,15 @@ fn form(entrance: &Entrance, status: StatusCode, next: String, failure: &'static
     page::write(status, &Login { layout, takes_tokens, next, failure }, &entrance.headers)
 }
 
+/// Shows the form again, and why; programs read the error.
+fn refused(entrance: &Entrance, kind: ErrorKind, next: String, failure: &'static str) -> Response {
+    if takes_pages(&entrance.headers) {
+        form(entrance, kind.status(), next, failure)
+    } else {
+        entrance.fail(PageError::Refused(kind, failure.to_owned()))
+    }
+}
+
 /// Opens a session for a token.
 pub(super) async fn sign_in(
     State(console): State<Arc<Console>>,
@@ -69,7 +80,7 @@ pub(super) async fn sign_in(
     let next = field("next").to_owned();
     if !is_own_form(&entrance.headers) || !entrance.accepts_form(field("form_token")) {
         let failure = "The form is not one of this page; load it again.";
-        return form(&entrance, StatusCode::FORBIDDEN, next, failure);
+        return refused(&entrance, ErrorKind::PermissionDenied, next, failure);
     }
     let token = field("token");
     let asker = entrance.asker.clone().with_token(token);
@@ -79,7 +90,7 @@ pub(super) async fn sign_in(
         && console.api.identify(&asker, &Method::GET).is_ok_and(|it| it.reads);
     if !known {
         let failure = "The token is not known, or does not have the role `read`.";
-        return form(&entrance, StatusCode::UNAUTHORIZED, next, failure);
+        return refused(&entrance, ErrorKind::UserUnauthenticated, next, failure);
     }
     match console.sessions.open(token.to_owned()) {
         Ok(id) => {
@@ -107,7 +118,7 @@ pub(super) async fn sign_out(
     let sent = fields.get("form_token").map(String::as_str).unwrap_or_default();
     if !is_own_form(&entrance.headers) || !entrance.accepts_form(sent) {
         let failure = "The form is not one of this page; load it again.";
-        return form(&entrance, StatusCode::FORBIDDEN, String::new(), failure);
+        return refused(&entrance, ErrorKind::PermissionDenied, String::new(), failure);
     }
     console.sessions.close(&entrance.headers);
     let address = format!("{}/login", console.base_path.as_str());

@@ -26,19 +26,13 @@ pub(super) fn write(status: StatusCode, page: &impl Template, request: &HeaderMa
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-        (header::VARY, HeaderValue::from_static("accept-encoding, cookie")),
+        (header::VARY, HeaderValue::from_static("accept, accept-encoding, cookie")),
     ];
     if text.len() >= WORTH_COMPRESSING && takes_gzip(request) {
         let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
         return (status, fixed, encoding, compressed(text.as_bytes())).into_response();
     }
     (status, fixed, text).into_response()
-}
-
-/// Returns whether a client shows pages; all others read the errors of the API.
-pub(super) fn is_for_people(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
-    accepts.is_some_and(|it| it.contains("text/html"))
 }
 
 /// Returns whether a client reads gzip.

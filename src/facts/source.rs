@@ -29,7 +29,7 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError>;
 
-    /// Passes on what is known of some nodes, in any order. Blocking.
+    /// Passes on what is known of some nodes, in any order, each if there is room for it. Blocking.
     ///
     /// # Errors
     ///
@@ -37,10 +37,12 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
     fn list_named(
         &self,
         names: &[String],
+        room: &dyn RowRoom,
         each: &mut dyn FnMut(Node),
     ) -> Result<(), NodeSourceError> {
         for name in names {
-            self.node(name, &Unlimited)?.into_iter().for_each(&mut *each);
+            self.node(name, room)?.into_iter().for_each(&mut *each);
+            room.release();
         }
         Ok(())
     }

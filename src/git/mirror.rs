@@ -30,7 +30,7 @@ use super::libgit2;
 use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::refs::{LIVE, WATCHED};
-use super::remote::Remote;
+use super::remote::{Remote, Scheme};
 use super::repository::{OpenError, ReadError, Repository, RevisionError};
 use super::transport::Attempt;
 use crate::model::CommitId;
@@ -180,6 +180,11 @@ impl Mirror {
             self.set_live(live).ok();
         }
         Ok(fetched)
+    }
+
+    /// Returns whether the remote is a repository of this machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        matches!(self.remote.scheme(), None | Some(Scheme::File))
     }
 
     pub(super) fn remote(&self) -> &Remote {

@@ -44,6 +44,9 @@ pub enum Damage {
     /// The index is of another version than 2, or does not begin as one.
     #[error("the index does not begin as one of version 2")]
     OtherVersion,
+    /// The pack is damaged, and not its index alone.
+    #[error("{0}")]
+    Pack(&'static str),
     /// Its bytes are not those that were written.
     #[error("{0}")]
     Wrong(&'static str),
@@ -90,17 +93,27 @@ fn damage_of(file: &Path) -> Option<String> {
         return None;
     }
     let checked = if is_joint { check_joint(file) } else { check(file, Depth::Index) };
-    let shown = file.display();
-    match checked {
-        Err(Damage::Wrong(what)) if is_joint => Some(format!(
+    let (shown, pack) = (file.display(), file.with_extension("pack"));
+    let joint = |what| {
+        format!(
             "the index of several packs `{shown}` is damaged: {what}; run `git multi-pack-index write` there"
+        )
+    };
+    let single = |what| {
+        let pack = pack.display();
+        format!(
+            "the index `{shown}` is damaged: {what}; remove it, and run `git index-pack {pack}`"
+        )
+    };
+    let said = |what| if is_joint { joint(what) } else { single(what) };
+    match checked {
+        Err(Damage::Pack(what)) => Some(format!(
+            "a pack is damaged: {what}: `{}`; restore it, or fetch its objects again",
+            pack.display()
         )),
-        Err(Damage::Wrong(what)) => Some(format!(
-            "the index `{shown}` is damaged: {what}; remove it, and run `git index-pack {}`",
-            file.with_extension("pack").display()
-        )),
+        Err(Damage::Wrong(what)) => Some(said(what)),
         Err(Damage::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Some(format!("the index `{shown}` is damaged: it is cut short"))
+            Some(said("it is cut short"))
         }
         // One of version 1 is checked by libgit2, and what cannot be read is said when it is read.
         Err(Damage::OtherVersion | Damage::Io(_)) => None,
@@ -157,10 +170,10 @@ pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
     let mut pack = File::open(index.with_extension("pack"))?;
     let pack_bytes = pack.metadata()?.len();
     let end = pack_bytes.checked_sub(HASH as u64).filter(|it| *it >= PACK_HEAD as u64);
-    let end = end.ok_or(Damage::Wrong("the pack is cut short"))?;
+    let end = end.ok_or(Damage::Pack("the pack is cut short"))?;
     let head: [u8; PACK_HEAD] = take(&mut pack)?;
     let [b'P', b'A', b'C', b'K', 0, 0, 0, 2, count @ ..] = head else {
-        return Err(Damage::Wrong("the pack does not begin as one"));
+        return Err(Damage::Pack("the pack does not begin as one"));
     };
     let count = u32::from_be_bytes(count);
     pack.seek(SeekFrom::Start(end))?;
@@ -180,7 +193,7 @@ pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
         let mut content = Hashing { from: pack.take(end), hash: Sha1::new() };
         io::copy(&mut content, &mut io::sink())?;
         if <[u8; HASH]>::from(content.hash.finalize()) != pack_hash {
-            return Err(Damage::Wrong("the pack does not have the hash at its end"));
+            return Err(Damage::Pack("the pack does not have the hash at its end"));
         }
     }
     Ok(())

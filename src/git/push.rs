@@ -172,11 +172,13 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     ];
     // Its words advise to let the files stay behind.
     if status == "branch is currently checked out" {
-        return Try::Rejected(
-            "the branch is checked out there: follow that repository without `--data-dir`, so that its files go \
-             along, or use a bare one"
-                .to_owned(),
-        );
+        let instead = match remote.as_path() {
+            Some(_) => {
+                "follow that repository without `--data-dir`, so that its files go along, or use a bare one"
+            }
+            None => "use a bare repository",
+        };
+        return Try::Rejected(format!("the branch is checked out there: {instead}"));
     }
     let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
     let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));

@@ -90,7 +90,7 @@ impl<'a> GroupSearch<'a> {
         let unknown = self.add_files(bare)?;
         let unknown = self.members_by_name(unknown)?;
         match self.facts.puppetdb.as_deref() {
-            Some(puppetdb) => self.add_puppetdb(puppetdb, unknown)?,
+            Some(puppetdb) => self.add_puppetdb(puppetdb, unknown, &room)?,
             None => self.members.extend(unknown.into_iter().map(|it| it.name)),
         }
         Ok(self.members)
@@ -170,6 +170,7 @@ impl<'a> GroupSearch<'a> {
         &mut self,
         puppetdb: &dyn NodeSource,
         unknown: Vec<Node>,
+        room: &dyn RowRoom,
     ) -> Result<(), ApiError> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
             .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
@@ -191,7 +192,7 @@ impl<'a> GroupSearch<'a> {
         let names = unknown.into_iter().map(|it| it.name);
         let names: Vec<String> = names.filter(|it| !self.members.contains(it)).collect();
         let mut with_facts = HashSet::new();
-        list_named(puppetdb, &names, &mut |node| {
+        list_named(puppetdb, &names, room, &mut |node| {
             if !node.fact.is_empty() {
                 with_facts.insert(node.name);
             }

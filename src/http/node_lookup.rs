@@ -66,9 +66,10 @@ pub(super) fn for_each(
 pub(super) fn list_named(
     source: &dyn NodeSource,
     names: &[String],
+    room: &dyn RowRoom,
     each: &mut dyn FnMut(Node),
 ) -> Result<(), ApiError> {
-    source.list_named(names, each).map_err(|error| {
+    source.list_named(names, room, each).map_err(|error| {
         ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
     })
 }
@@ -132,7 +133,7 @@ impl FactsPolicy {
         let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
         let mut unknown: HashMap<String, Node> =
             unknown.into_iter().map(|it| (it.name.clone(), it)).collect();
-        list_named(puppetdb, &names, &mut |found| {
+        list_named(puppetdb, &names, &Unlimited, &mut |found| {
             if let Some(bare) = unknown.remove(&found.name) {
                 each(self.completed(Some(found), bare));
             }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::map_request;
 use axum::routing::MethodRouter;
 use tower::ServiceExt as _;
@@ -56,11 +56,15 @@ pub struct ConsolePages {
     pub missing: Router,
 }
 
+/// Returns whether a client takes pages, as browsers do; all others read the errors of the API.
+pub fn takes_pages(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    accepts.is_some_and(|it| it.contains("text/html"))
+}
+
 /// Returns whether a client is a browser that shows pages.
 fn shows_pages(request: &Request) -> bool {
-    let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok());
-    matches!(*request.method(), Method::GET | Method::HEAD)
-        && accepts.is_some_and(|it| it.contains("text/html"))
+    matches!(*request.method(), Method::GET | Method::HEAD) && takes_pages(request.headers())
 }
 
 /// A base path cannot be used: what stands there without it could not be asked for.

@@ -143,12 +143,11 @@ impl Routes {
     pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
         let Self { by_path, declared, elsewhere, metrics, .. } = self;
         let elsewhere: Arc<[Route]> = elsewhere.into();
+        let gone = Arc::clone(&elsewhere);
         let not_found = async move |State(state): State<AppState>,
                                     uri: OriginalUri,
                                     request: Request| {
-            let is_this =
-                |it: &&Route| it.method == *request.method() && it.is_at(request.uri().path());
-            let of_route = elsewhere.iter().find(is_this).map(|it| it.requirement);
+            let of_route = requirement_at(&gone, request.method(), request.uri().path());
             let requirement = of_route.unwrap_or_else(|| Requirement::by_kind(request.method()));
             match admit(state.access(), requirement, None, &request) {
                 Ok(()) => ApiError::not_found(&uri),
@@ -159,12 +158,15 @@ impl Routes {
         for (path, methods) in by_path {
             let of_path: Arc<[Route]> =
                 declared.iter().filter(|it| it.path == path).cloned().collect();
+            let (gone, declared_path) = (Arc::clone(&elsewhere), path.clone());
             let method_not_allowed =
                 async move |State(state): State<AppState>,
                             OriginalUri(uri): OriginalUri,
                             params: PathParams,
                             request: Request| {
-                    let requirement = requirement_of_undeclared(&of_path, request.method());
+                    let method = request.method();
+                    let requirement = requirement_at(&gone, method, &declared_path)
+                        .unwrap_or_else(|| requirement_of_undeclared(&of_path, method));
                     match admit(state.access(), requirement, first_parameter(&params), &request) {
                         Ok(()) => {
                             ApiError::method_not_allowed(request.method().as_str(), uri.path())
@@ -178,6 +180,12 @@ impl Routes {
         let not_found = ObservedHandler::new(not_found, NO_ROUTE, metrics.as_ref());
         (router, Router::new().fallback(not_found))
     }
+}
+
+/// Returns what the route of a method and a path requires; none if it is not among these.
+fn requirement_at(routes: &[Route], method: &Method, path: &str) -> Option<Requirement> {
+    let found = routes.iter().find(|it| it.method == *method && it.path == path);
+    found.map(|it| it.requirement)
 }
 
 /// Returns what a method requires that a path does not have: what a declared method of the same kind

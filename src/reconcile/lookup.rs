@@ -1,6 +1,6 @@
 //! Answering about commits: any revision, any time, and the state of one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,7 +189,7 @@ impl CommitLookup {
         let head = self.state.lock().head();
         let line = head
             .or_else(|| self.live.commit())
-            .map(|it| line_of(&repository, it))
+            .map(|it| line_of(&repository, it, commits.iter().map(|it| it.info.id).collect()))
             .unwrap_or_default();
         let place = |it: &CommitDetails| line.get(&it.info.id).copied();
         Ok(newest_first(commits, place, |it| it.info.time))
@@ -206,11 +206,24 @@ impl CommitLookup {
     }
 }
 
-/// Returns how far commits are behind a head, along first parents.
-fn line_of(repository: &Repository, head: CommitId) -> HashMap<CommitId, usize> {
+/// Returns how far commits are behind a head, along first parents, as far as some of them are there.
+fn line_of(
+    repository: &Repository,
+    head: CommitId,
+    mut wanted: HashSet<CommitId>,
+) -> HashMap<CommitId, usize> {
     let next = |commit: &CommitId| repository.first_parent(*commit).ok().flatten();
     let line = std::iter::successors(Some(head), next).take(LINE);
-    line.enumerate().map(|(at, commit)| (commit, at)).collect()
+    let mut places = HashMap::new();
+    for (at, commit) in line.enumerate() {
+        if wanted.remove(&commit) {
+            places.insert(commit, at);
+        }
+        if wanted.is_empty() {
+            break;
+        }
+    }
+    places
 }
 
 /// Puts commits that are ordered by time, the newest first, in the order of the branch where they are on it: a commit

@@ -117,8 +117,8 @@ pub(super) struct Source {
     target: Target,
     address: String,
     branch: Option<String>,
-    /// The ref that HEAD named at the first fetch, where no branch was chosen: who checks out another one in a
-    /// working tree does not mean to deploy it.
+    /// The ref that HEAD of a repository of this machine named at the first fetch, where no branch was chosen: who
+    /// checks out another one in a working tree does not mean to deploy it.
     named_first: OnceLock<String>,
     path: String,
     transport: Box<MirrorOptions>,
@@ -157,28 +157,22 @@ impl Source {
     ///
     /// Returns an error if the repository cannot be read or does not have the branch.
     pub(super) fn fetch(&self) -> Result<Fetched, FetchError> {
-        let fetched = self.fetch_branch(self.branch())?;
-        if self.branch.is_none()
-            && let Some(name) = fetched.repository.head_ref()
-        {
-            self.named_first.get_or_init(|| name);
-        }
-        Ok(fetched)
-    }
-
-    fn fetch_branch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let branch = self.branch();
         match &self.target {
             Target::Local(path) => {
                 let fail = |failure, message: String| FetchError { failure, message };
                 let repository = Repository::discover(path)
                     .map_err(|error| fail(failure_of(&error), error.to_string()))?;
                 repository.recover_moves();
-                let head = repository.branch_head(branch).map_err(|_| {
+                // Read once: HEAD may be moved meanwhile.
+                let named = branch.map(str::to_owned).or_else(|| repository.head_ref());
+                let head = repository.branch_head(named.as_deref()).map_err(|_| {
                     if let Some(damage) = repository.damage_at(branch) {
                         return fail(FetchFailure::CorruptObjects, damage.to_string());
                     }
                     fail(FetchFailure::RefNotFound, repository.why_missing(branch))
                 })?;
+                self.keep_named(named);
                 Ok(Fetched { repository, head })
             }
             Target::Remote(mirror) => {
@@ -187,8 +181,19 @@ impl Source {
                     failure: FetchFailure::CorruptObjects,
                     message: error.to_string(),
                 })?;
+                // Who changes HEAD at a forge means it.
+                if mirror.mirror().is_some_and(Mirror::is_of_this_machine) {
+                    self.keep_named(repository.head_ref());
+                }
                 Ok(Fetched { repository, head })
             }
+        }
+    }
+
+    /// Keeps what HEAD named first, where no branch was chosen.
+    fn keep_named(&self, name: Option<String>) {
+        if let (None, Some(name)) = (&self.branch, name) {
+            self.named_first.get_or_init(|| name);
         }
     }
 

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use super::group::{GroupFile, ParentName};
 use crate::diagnostic::{Diagnostic, Kind, closest};
+use crate::hierarchy::root_group;
 use crate::model::GroupId;
 
 /// Returns the parent of each group; `None` where it cannot be told, which is said.
@@ -30,6 +31,12 @@ pub(super) fn resolve(
     let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
     // A root group that no file has has its name all the same.
     let is_root_also = |name: &str| name == "All Nodes" && !root_is_written;
+    let root = root_group();
+    // One in the environment of the root group is an error of its own.
+    let is_apart = |file: &GroupFile| {
+        let environment = file.group().map(|it| &it.environment);
+        environment.is_some_and(|it| root.as_ref().is_some_and(|root| root.environment != *it))
+    };
     files
         .iter()
         .map(|file| {
@@ -39,7 +46,7 @@ pub(super) fn resolve(
                 ParentName::Name(name) => name.as_ref(),
             };
             match by_name.get(name) {
-                Some((only, false)) if !is_root_also(name) => {
+                Some((only, false)) if !(is_root_also(name) && is_apart(only)) => {
                     // A group with errors of its own still is the parent that is meant; its
                     // children are checked as far as they can be.
                     Some(only.id().unwrap_or(GroupId::ROOT))

@@ -37,7 +37,7 @@ pub(in crate::cli) struct ServeSettings {
     /// The group repository: a path, or a URL of `https`, `ssh`, `http`, `git` or `file`
     #[arg(long, value_name = "URL|PATH", env = "CLADE_REPO", help_heading = "Repository")]
     pub(super) repo: Option<String>,
-    /// The branch to follow: a branch, a tag or a full ref name [default: what the repository's HEAD names]
+    /// The branch to follow: a branch, a tag or a full ref name [default: what the repository's HEAD names; at a path or `file` URL, when the daemon starts]
     #[arg(long, value_name = "NAME", env = "CLADE_BRANCH", help_heading = "Repository")]
     pub(super) branch: Option<String>,
     /// The directory of the groups in the repository

@@ -148,7 +148,8 @@ fn a_damaged_index_of_others_is_found_and_left_as_it_is() {
     assert!(said.contains("past the end of the pack") && said.contains("git index-pack"), "{said}");
     assert_eq!(fs::read(&index).unwrap(), damaged);
     damage(&index, |it| it.truncate(500));
-    assert!(found().unwrap().contains("cut short"));
+    let said = found().unwrap();
+    assert!(said.contains("cut short") && said.contains("git index-pack"), "{said}");
     damage(&index, |it| *it = whole);
     assert_eq!(found(), None);
     // One of version 1, and one without its pack, are for libgit2 to judge.
@@ -166,4 +167,14 @@ fn a_damaged_index_of_others_is_found_and_left_as_it_is() {
     assert!(found().unwrap().contains("git multi-pack-index write"));
     fs::write(&joint, "short").unwrap();
     assert!(found().unwrap().contains("cut short"));
+}
+
+#[test]
+fn the_index_of_a_damaged_pack_of_others_is_not_to_be_removed() {
+    let (directory, _repository, index) = repository();
+    damage(&index.with_extension("pack"), |it| it[0] = b'X');
+    let objects = directory.path().join("objects");
+    let said = first_damaged(std::iter::once(objects.as_path())).unwrap();
+    assert!(said.contains("does not begin as one") && said.contains("restore it"), "{said}");
+    assert!(!said.contains("remove"), "{said}");
 }

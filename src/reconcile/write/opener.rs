@@ -47,7 +47,8 @@ struct WaitingPullRequest {
 pub(super) struct WaitingClient {
     branch: String,
     commit: CommitId,
-    reply: Reply,
+    /// None once it is answered.
+    reply: Option<Reply>,
     since: Instant,
 }
 
@@ -60,13 +61,26 @@ enum ForgeHealth {
 
 impl WaitingClient {
     pub(super) fn new(branch: String, commit: CommitId, reply: Reply) -> Self {
-        Self { branch, commit, reply, since: Instant::now() }
+        Self { branch, commit, reply: Some(reply), since: Instant::now() }
     }
 
     /// Answers the client, with where its pull request is, if it is known.
-    pub(super) fn answer(self, url: Option<String>) {
-        let Self { branch, commit, reply, .. } = self;
-        reply(Ok(Written::Proposed { branch, commit, url }));
+    pub(super) fn answer(mut self, url: Option<String>) {
+        self.reply(url);
+    }
+
+    fn reply(&mut self, url: Option<String>) {
+        if let Some(reply) = self.reply.take() {
+            let branch = std::mem::take(&mut self.branch);
+            reply(Ok(Written::Proposed { branch, commit: self.commit, url }));
+        }
+    }
+}
+
+impl Drop for WaitingClient {
+    /// Its branch is pushed, whatever becomes of the pull request.
+    fn drop(&mut self) {
+        self.reply(None);
     }
 }
 
@@ -170,7 +184,7 @@ mod tests {
             let client = WaitingClient {
                 branch: format!("clade/{seconds}"),
                 commit: CommitId::from_bytes([1; 20]),
-                reply: Box::new(|_| {}),
+                reply: None,
                 since: began + Duration::from_secs(seconds),
             };
             let request = PullRequest {
@@ -184,7 +198,7 @@ mod tests {
         let mut queue = OpenerQueue { waiting: [0, 5, 12].map(waiting).into(), stopping: false };
         let mut answered = |health, seconds| -> Vec<String> {
             let now = began + Duration::from_secs(seconds);
-            queue.impatient(health, now).into_iter().map(|it| it.branch).collect()
+            queue.impatient(health, now).into_iter().map(|it| it.branch.clone()).collect()
         };
         assert_eq!(answered(ForgeHealth::Answers, 9), Vec::<String>::new());
         assert_eq!(answered(ForgeHealth::Answers, 11), ["clade/0"]);

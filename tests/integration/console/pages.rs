@@ -395,6 +395,8 @@ fn what_the_pages_do_not_take_is_refused_as_the_api_does() {
         ("DELETE", "/groups/x", "", "", 405, "method-not-allowed"),
         ("POST", "/login", json, "{}", 400, "malformed-request"),
         ("POST", "/logout", "", "", 400, "malformed-request"),
+        ("POST", "/login", form, "token=x", 403, "permission-denied"),
+        ("POST", "/logout", form, "x=y", 403, "permission-denied"),
         ("POST", "/actions/pin", json, "{}", 400, "malformed-request"),
         ("POST", "/actions/pin", form, "reason=x", 403, "permission-denied"),
     ] {

@@ -125,8 +125,14 @@ fn an_operator_at_the_address_of_agents_is_not_told_to_get_another_role() {
         assert_eq!(answer.status, status, "{token} {path}: {}", answer.body);
     }
     let hello = "X-Authentication: hello\r\n";
-    let refused = daemon.request_with("POST", "/controller/pin", hello, "{}").body;
-    assert!(refused.contains("`operate`"), "{refused}");
+    for (method, path) in [("POST", "/controller/pin"), ("DELETE", "/controller/nodes/n")] {
+        let refused = daemon.request_with(method, path, hello, "{}");
+        assert_eq!(refused.status, 403, "{method} {path}");
+        assert!(refused.body.contains("`operate`"), "{method} {path}: {}", refused.body);
+    }
+    let goodbye = "X-Authentication: goodbye\r\n";
+    let forgotten = daemon.request_with("DELETE", "/controller/nodes/n", goodbye, "");
+    assert_eq!(forgotten.status, 405, "its path is here");
 }
 
 #[test]
