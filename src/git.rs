@@ -12,6 +12,7 @@ mod commit;
 mod failure;
 mod file_changes;
 mod libgit2;
+mod local_push;
 mod loose_object;
 mod mirror;
 mod move_lock;

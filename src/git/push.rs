@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
-use super::failure::{FetchError, FetchFailure, failure_of};
+use super::failure::{FetchError, FetchFailure};
+use super::local_push::{accept, has_hooks, move_branch};
 use super::mirror::Mirror;
 use super::move_lock::{Move, MoveLock};
 use super::object_id::{id_of, oid};
@@ -21,12 +22,26 @@ use crate::model::CommitId;
 /// The ref that names what is pushed.
 const OUTGOING: &str = "refs/clade/outgoing";
 
+/// Before a commit that is pushed into a directory: the ref that names it there until the branch does.
+const INCOMING: &str = "refs/clade/incoming/";
+
 /// How one try ended.
 enum Try {
     Done,
     Moved,
     Rejected(String),
     Broken(FetchError),
+}
+
+impl Try {
+    fn of(moved: Result<(), PushError>) -> Self {
+        match moved {
+            Ok(()) => Self::Done,
+            Err(PushError::Moved) => Self::Moved,
+            Err(PushError::Rejected(words)) => Self::Rejected(words),
+            Err(PushError::Failed(error) | PushError::Unknown(error)) => Self::Broken(error),
+        }
+    }
 }
 
 impl Mirror {
@@ -80,7 +95,8 @@ impl Mirror {
             }
             // A receiver on another machine, which we cannot end, may take it yet.
             (Try::Broken(error), Ok(_))
-                if error.failure == FetchFailure::Timeout && self.remote().as_path().is_none() =>
+                if error.failure == FetchFailure::Timeout
+                    && self.remote().directory().is_none() =>
             {
                 Err(PushError::Unknown(error))
             }
@@ -128,14 +144,22 @@ fn push_once(
     if let Err(error) = inner.reference(OUTGOING, oid(commit), true, "push") {
         return broken(error);
     }
-    let address = match push_address(remote) {
-        Ok(address) => address,
+    let route = match PushRoute::of(remote) {
+        Ok(route) => route,
         Err(words) => return Try::Rejected(words),
+    };
+    let address = match &route {
+        PushRoute::Remote(address) => address.clone(),
+        PushRoute::Git => format!("{LOCAL_PUSH}://here"),
+        PushRoute::Directory(directory) => directory.display().to_string(),
     };
     let mut outlet = match inner.remote_anonymous(&address) {
         Ok(outlet) => outlet,
         Err(error) => return broken(error),
     };
+    if let PushRoute::Directory(directory) = &route {
+        return push_to_directory(&mut outlet, &attempt, directory, branch, commit, expected);
+    }
     let heard = Heard::default();
     let mut options = PushOptions::new();
     options.remote_callbacks(heard.callbacks(expected));
@@ -172,9 +196,9 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     ];
     // Its words advise to let the files stay behind.
     if status == "branch is currently checked out" {
-        let instead = match remote.as_path() {
+        let instead = match remote.directory() {
             Some(_) => {
-                "follow that repository without `--data-dir`, so that its files go along, or use a bare one"
+                "follow that repository by its path and without `--data-dir`, so that its files go along, or use a bare one"
             }
             None => "use a bare repository",
         };
@@ -231,19 +255,47 @@ impl Heard {
     }
 }
 
-/// Returns the address that a push goes to, or why it cannot. git runs the hooks of a repository on this
-/// machine; libgit2 would pass them by.
-fn push_address(remote: &Remote) -> Result<String, String> {
-    match remote.as_path() {
-        Some(path) if git_is_here() => {
-            check_owner(path)?;
-            Ok(format!("{LOCAL_PUSH}://here"))
+/// How a push goes to the remote.
+enum PushRoute {
+    /// By a transport that compares where the branch is when it moves it.
+    Remote(String),
+    /// By git itself, which runs the hooks of a repository on this machine; libgit2 would pass them by.
+    Git,
+    /// By libgit2, into the directory of a repository without hooks.
+    Directory(PathBuf),
+}
+
+impl PushRoute {
+    /// Returns the route, or why there is none.
+    fn of(remote: &Remote) -> Result<Self, String> {
+        match remote.directory() {
+            None => Ok(Self::Remote(remote.address())),
+            Some(directory) if git_is_here() => {
+                check_owner(&directory)?;
+                Ok(Self::Git)
+            }
+            Some(directory) if has_hooks(&directory) => {
+                Err("the repository has hooks and there is no `git` to run them".to_owned())
+            }
+            Some(directory) => Ok(Self::Directory(directory)),
         }
-        Some(path) if has_hooks(path) || has_other_hooks(path) => {
-            Err("the repository has hooks and there is no `git` to run them".to_owned())
-        }
-        _ => Ok(remote.address()),
     }
+}
+
+/// Pushes by libgit2 into the directory of a repository on this machine.
+fn push_to_directory(
+    outlet: &mut git2::Remote<'_>,
+    attempt: &Attempt,
+    directory: &Path,
+    branch: &str,
+    commit: CommitId,
+    expected: Option<CommitId>,
+) -> Try {
+    let incoming = format!("{INCOMING}{commit}");
+    if let Err(error) = outlet.push(&[format!("+{OUTGOING}:{incoming}")], None) {
+        return Try::Broken(attempt.explain(&error));
+    }
+    Try::of(accept(directory, &incoming, branch, commit, expected))
 }
 
 /// Returns how a try ended that libgit2 has an error for.
@@ -266,19 +318,6 @@ fn on_one_line(words: &str) -> String {
     lines.join("; ").chars().filter(|it| !it.is_control()).take(1000).collect()
 }
 
-/// Returns whether a repository on this machine has hooks that a push would run.
-fn has_hooks(path: &Path) -> bool {
-    ["pre-receive", "update", "post-receive", "reference-transaction"].iter().any(|hook| {
-        path.join("hooks").join(hook).exists() || path.join(".git/hooks").join(hook).exists()
-    })
-}
-
-/// Returns whether the configuration of a repository names a directory of hooks elsewhere.
-fn has_other_hooks(path: &Path) -> bool {
-    let settings = git2::Repository::open(path).and_then(|it| it.config());
-    settings.is_ok_and(|it| it.get_entry("core.hooksPath").is_ok())
-}
-
 impl Repository {
     /// Moves a branch of a repository on this machine from `expected` to a commit that is in it.
     ///
@@ -297,14 +336,14 @@ impl Repository {
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let inner = self.inner();
-        if inner.is_bare() && (has_hooks(inner.path()) || has_other_hooks(inner.path())) {
+        if inner.is_bare() && has_hooks(inner.path()) {
             return self.advance_through_hooks(branch, commit, expected, options);
         }
         let way = Move { branch: branch.to_owned(), from: expected.unwrap_or(commit), to: commit };
         // A branch that is new is checked out nowhere.
         let tree = expected.map(|_| CheckedOut::of(inner, branch)).transpose()?.flatten();
         match tree {
-            Some(tree) => tree.follow(files, &way, || self.move_branch(branch, commit, expected)),
+            Some(tree) => tree.follow(files, &way, || move_branch(inner, branch, commit, expected)),
             None => {
                 let _lock = MoveLock::take(self.write_lock(), &way).map_err(PushError::Failed)?;
                 if expected.is_some() {
@@ -314,7 +353,7 @@ impl Repository {
                         return Err(PushError::Moved);
                     }
                 }
-                self.move_branch(branch, commit, expected)
+                move_branch(inner, branch, commit, expected)
             }
         }
     }
@@ -329,30 +368,6 @@ impl Repository {
 
     fn write_lock(&self) -> PathBuf {
         self.inner().commondir().join("clade-write.lock")
-    }
-
-    fn move_branch(
-        &self,
-        branch: &str,
-        commit: CommitId,
-        expected: Option<CommitId>,
-    ) -> Result<(), PushError> {
-        let inner = self.inner();
-        let moved = match expected {
-            Some(expected) => {
-                inner.reference_matching(branch, oid(commit), true, oid(expected), "clade: write")
-            }
-            None => inner.reference(branch, oid(commit), false, "clade: write"),
-        };
-        match moved {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {
-                Err(PushError::Moved)
-            }
-            Err(error) => {
-                Err(PushError::Failed(FetchError::new(failure_of(&error), error.message())))
-            }
-        }
     }
 
     fn advance_through_hooks(

@@ -14,6 +14,20 @@ pub(super) const LIVE: &str = "refs/clade/live";
 /// Before the full name of a watched ref: where that was at the last fetch.
 pub(super) const WATCHED: &str = "refs/clade/watched/";
 
+/// How many refs are followed that each name another one, as git does.
+const DEEPEST: usize = 5;
+
+/// Returns the ref that a ref leads to: itself, unless it names another one.
+pub(super) fn referent(repository: &git2::Repository, name: &str) -> String {
+    let mut name = name.to_owned();
+    for _ in 0..DEEPEST {
+        let Ok(reference) = repository.find_reference(&name) else { break };
+        let Ok(Some(target)) = reference.symbolic_target() else { break };
+        name = target.to_owned();
+    }
+    name
+}
+
 /// Returns a ref as people name it.
 pub fn short_name(full: &str) -> &str {
     full.strip_prefix(HEADS).unwrap_or(full)

@@ -1,6 +1,8 @@
 //! Where groups come from.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
@@ -95,6 +97,18 @@ impl Remote {
     pub fn as_path(&self) -> Option<&Path> {
         match &self.0 {
             Place::Path(path) => Some(path),
+            Place::Url(_) => None,
+        }
+    }
+
+    /// Returns the directory of a repository on this machine, which a path or a `file://` URL names.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match &self.0 {
+            Place::Path(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            Place::Url(Url { scheme: Scheme::File, path, .. }) => {
+                let path = percent_decode_str(path).collect::<Vec<u8>>();
+                Some(OsString::from_vec(path).into())
+            }
             Place::Url(_) => None,
         }
     }
@@ -289,6 +303,20 @@ mod tests {
             assert_eq!(remote.to_string(), shown);
             assert!(!format!("{remote:?} {}", remote.address()).contains("secret"), "{text}");
         });
+    }
+
+    #[test]
+    fn paths_and_urls_of_files_name_directories() {
+        for (text, expected) in [
+            ("/srv/a b.git", Some("/srv/a b.git")),
+            ("file:///srv/a%20b.git", Some("/srv/a b.git")),
+            ("FILE://localhost/srv/x", Some("/srv/x")),
+            ("https://host/srv/x", None),
+            ("host:srv/x", None),
+        ] {
+            let directory = Remote::parse(text).unwrap().directory();
+            assert_eq!(directory.as_deref(), expected.map(Path::new), "{text}");
+        }
     }
 
     #[test]

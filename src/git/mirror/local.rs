@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use git2::{ObjectType, Odb, Oid};
 
@@ -12,7 +11,7 @@ use super::advertised::Advertised;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::object_guard::{guard, header};
 use crate::git::options::ObjectLimits;
-use crate::git::remote::{Remote, Scheme};
+use crate::git::remote::Remote;
 use crate::git::transport::{Attempt, STRUCTURE};
 
 /// Blobs above this size are copied one by one; those below are compared with each other, several
@@ -32,19 +31,9 @@ struct Closure {
     large: Vec<Oid>,
 }
 
-/// Returns the directory of a remote on this machine.
-pub(super) fn path_of(remote: &Remote) -> Option<PathBuf> {
-    if let Some(path) = remote.as_path() {
-        return Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    }
-    let url = remote.url().filter(|it| it.scheme == Scheme::File)?;
-    let path = percent_encoding::percent_decode_str(&url.path).collect::<Vec<u8>>();
-    Some(std::os::unix::ffi::OsStringExt::from_vec(path)).map(|it: std::ffi::OsString| it.into())
-}
-
 impl Source {
     pub(super) fn open(attempt: &Attempt, remote: &Remote) -> Result<Option<Self>, FetchError> {
-        let Some(path) = path_of(remote) else { return Ok(None) };
+        let Some(path) = remote.directory() else { return Ok(None) };
         if !path.is_dir() {
             let detail = format!("`{}` is not a directory", path.display());
             return Err(FetchError::at(remote, FetchFailure::RepositoryNotFound, detail));

@@ -78,8 +78,8 @@ impl Here {
     }
 
     fn open(&self) -> Result<Stream, io::Error> {
-        let path =
-            self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is not a path"))?;
+        let path = self.attempt.remote.directory();
+        let path = path.ok_or_else(|| io::Error::other("it is not on this machine"))?;
         let mut command = process::command("git");
         command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = ProcessGroup::spawn(&mut command)?;

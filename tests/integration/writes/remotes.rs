@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Hub, ROOT, create, groups, has_git, post};
 use crate::git::server::{Server, http_backend, tls};
-use crate::program::{Daemon, GitRepository};
+use crate::program::{Daemon, GitRepository, serve};
 
 const A: &str = "name: A\n";
 
@@ -41,6 +41,51 @@ fn writes_are_pushed_over_https() {
     hub.inner.config().unwrap().set_bool("http.receivepack", false).unwrap();
     let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
     assert_eq!(refused.status, 403, "{}", refused.body);
+}
+
+/// Returns the command of a daemon that follows a hub by a URL and writes to a branch of it.
+fn serve_file_url(hub: &Hub, data: &tempfile::TempDir, branch: &str) -> std::process::Command {
+    let url = format!("file://{}", hub.text_path().trim_end_matches('/'));
+    let data = data.path().to_str().unwrap();
+    serve(&["--repo", &url, "--data-dir", data, "--branch", branch, "--writes", "commit"])
+}
+
+#[test]
+fn the_hooks_of_a_repository_behind_a_file_url_are_run() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let before = hub.head_id();
+    hub.hook("pre-receive", "echo 'not today' >&2\nexit 1");
+    let data = tempfile::tempdir().unwrap();
+    let daemon = Daemon::launch(serve_file_url(&hub, &data, "main"));
+    let body = json!({"name": "M", "parent": ROOT, "classes": {}});
+    let refused = post(&daemon, "/v1/groups", &body);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("not today"), "{}", refused.body);
+    assert_eq!(hub.head_id(), before);
+}
+
+#[test]
+fn a_branch_that_names_another_one_stays_so_when_it_is_pushed() {
+    let body = json!({"name": "M", "parent": ROOT, "classes": {}});
+    for path in [std::env::var("PATH").unwrap(), String::new()] {
+        let hub = Hub::new(&[("groups/a.yaml", A)]);
+        hub.inner.reference_symbolic("refs/heads/now", "refs/heads/main", false, "").unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let mut command = serve_file_url(&hub, &data, "now");
+        // Without a path there is no `git`, so libgit2 pushes.
+        command.env("PATH", &path);
+        let daemon = Daemon::launch(command);
+        let created = post(&daemon, "/v1/groups", &body);
+        assert_eq!(created.status, 303, "{path}: {}", created.body);
+        assert_eq!(hub.log().len(), 2, "{path}");
+        let now = hub.inner.find_reference("refs/heads/now").unwrap();
+        assert_eq!(now.symbolic_target().unwrap(), Some("refs/heads/main"), "{path}");
+        let incoming = hub.inner.references_glob("refs/clade/*").unwrap();
+        assert_eq!(incoming.count(), 0, "{path}");
+    }
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! Pushing into a repository on this machine: its hooks, and what is done where there is no `git` to run them.
+
+use std::path::Path;
+
+use git2::ErrorCode;
+
+use super::failure::{FetchError, failure_of};
+use super::object_guard::guard;
+use super::object_id::oid;
+use super::push_error::PushError;
+use super::refs::referent;
+use crate::model::CommitId;
+
+/// Returns whether pushes to the repository in a directory run hooks.
+pub(super) fn has_hooks(directory: &Path) -> bool {
+    has_own_hooks(directory) || has_other_hooks(directory)
+}
+
+fn has_own_hooks(directory: &Path) -> bool {
+    ["pre-receive", "update", "post-receive", "reference-transaction"].iter().any(|hook| {
+        directory.join("hooks").join(hook).exists()
+            || directory.join(".git/hooks").join(hook).exists()
+    })
+}
+
+/// Returns whether the configuration of a repository names a directory of hooks elsewhere.
+fn has_other_hooks(directory: &Path) -> bool {
+    let settings = git2::Repository::open(directory).and_then(|it| it.config());
+    settings.is_ok_and(|it| it.get_entry("core.hooksPath").is_ok())
+}
+
+/// Moves a branch from `expected` to a commit that is in the repository; none is for a new branch. A branch that names
+/// another one moves that one, as with git.
+///
+/// # Errors
+///
+/// Returns why the branch is not moved.
+pub(super) fn move_branch(
+    repository: &git2::Repository,
+    branch: &str,
+    commit: CommitId,
+    expected: Option<CommitId>,
+) -> Result<(), PushError> {
+    let moved = match expected {
+        Some(expected) => {
+            let branch = referent(repository, branch);
+            repository.reference_matching(&branch, oid(commit), true, oid(expected), "clade: write")
+        }
+        None => repository.reference(branch, oid(commit), false, "clade: write"),
+    };
+    match moved {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {
+            Err(PushError::Moved)
+        }
+        Err(error) => Err(PushError::Failed(FetchError::new(failure_of(&error), error.message()))),
+    }
+}
+
+/// Moves a branch of the repository in a directory to a commit that `incoming` names there, and removes that ref.
+///
+/// libgit2 pushes to a directory without comparing where the branch is, so it pushes to that ref alone.
+///
+/// # Errors
+///
+/// Returns why the branch is not moved.
+pub(super) fn accept(
+    directory: &Path,
+    incoming: &str,
+    branch: &str,
+    commit: CommitId,
+    expected: Option<CommitId>,
+) -> Result<(), PushError> {
+    let fail = |error: git2::Error| {
+        PushError::Failed(FetchError::new(failure_of(&error), error.message()))
+    };
+    let repository = git2::Repository::open(directory).and_then(guard).map_err(fail)?;
+    let moved = move_branch(&repository, branch, commit, expected);
+    if let Err(error) = repository.find_reference(incoming).and_then(|mut it| it.delete()) {
+        tracing::warn!(reference = incoming, error = error.message(), "a ref is not removed");
+    }
+    moved
+}
