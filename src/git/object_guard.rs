@@ -26,6 +26,9 @@ const PEEKED: u64 = 8 << 20;
 /// How deep alternates are followed, as libgit2 does.
 const DEEPEST: usize = 5;
 
+/// From how many directories objects are read at most: each is searched for every loose object.
+const MOST_DIRECTORIES: usize = 128;
+
 /// The backend; `base` comes first, since libgit2 knows no more of it.
 #[repr(C)]
 struct Guard {
@@ -43,9 +46,10 @@ struct Guard {
 /// Returns an error if the object database cannot be opened.
 pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, git2::Error> {
     let mut directories = Vec::new();
-    add_directories(&repository.commondir().join("objects"), &mut directories, 0);
+    let fail = |message| git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message);
+    add_directories(&repository.commondir().join("objects"), &mut directories, 0).map_err(fail)?;
     if let Some(damage) = pack_index::first_damaged(directories.iter().map(PathBuf::as_path)) {
-        return Err(git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, damage));
+        return Err(fail(damage));
     }
     {
         let database = repository.odb()?;
@@ -109,22 +113,37 @@ fn functions() -> raw::git_odb_backend {
     }
 }
 
-/// Collects a directory of objects and its alternates.
+/// Collects a directory of objects and its alternates, each once: they may name each other.
 #[expect(clippy::disallowed_methods, reason = "a repository names its alternates in a file")]
-fn add_directories(directory: &Path, directories: &mut Vec<PathBuf>, depth: usize) {
-    if depth > DEEPEST || directories.iter().any(|it| it == directory) {
-        return;
+fn add_directories(
+    directory: &Path,
+    directories: &mut Vec<PathBuf>,
+    depth: usize,
+) -> Result<(), String> {
+    // One that is not there has no objects.
+    let Ok(directory) = std::fs::canonicalize(directory) else { return Ok(()) };
+    if depth > DEEPEST || directories.contains(&directory) {
+        return Ok(());
     }
-    directories.push(directory.to_owned());
-    let Ok(alternates) = std::fs::read(directory.join("info/alternates")) else { return };
+    let list = directory.join("info/alternates");
+    directories.push(directory.clone());
+    let Ok(alternates) = std::fs::read(&list) else { return Ok(()) };
     for line in alternates.split(|it| *it == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if !line.is_empty() && !line.starts_with(b"#") {
-            let name = std::os::unix::ffi::OsStrExt::from_bytes(line);
-            let name: &std::ffi::OsStr = name;
-            add_directories(&directory.join(name), directories, depth + 1);
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
         }
+        if directories.len() >= MOST_DIRECTORIES {
+            return Err(format!(
+                "the repository borrows objects from {MOST_DIRECTORIES} directories or more: remove lines from `{}`",
+                list.display()
+            ));
+        }
+        let name = std::os::unix::ffi::OsStrExt::from_bytes(line);
+        let name: &std::ffi::OsStr = name;
+        add_directories(&directory.join(name), directories, depth + 1)?;
     }
+    Ok(())
 }
 
 impl Guard {

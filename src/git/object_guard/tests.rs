@@ -175,6 +175,36 @@ fn objects_of_alternates_are_checked_too() {
 }
 
 #[test]
+fn alternates_that_name_each_other_are_collected_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(directory.path()).unwrap();
+    let names: Vec<PathBuf> = (0..40).map(|it| root.join(format!("{it}"))).collect();
+    for objects in &names {
+        fs::create_dir_all(objects.join("info")).unwrap();
+        let lines: String = (0..40).map(|it| format!("../{it}/info/..\n../{it}\n")).collect();
+        fs::write(objects.join("info/alternates"), lines + "/absent\n").unwrap();
+    }
+    let (first, expected) = (names[0].clone(), names);
+    let found = ends("alternates", move || {
+        let mut directories = Vec::new();
+        add_directories(&first, &mut directories, 0).map(|()| directories)
+    });
+    let mut found = found.unwrap();
+    found.sort();
+    let mut expected = expected;
+    expected.sort();
+    assert_eq!(found, expected);
+    let many: String =
+        (0..200).map(|it| format!("{}\n", root.join(format!("x{it}")).display())).collect();
+    for number in 0..200 {
+        fs::create_dir_all(root.join(format!("x{number}"))).unwrap();
+    }
+    fs::write(root.join("0/info/alternates"), many).unwrap();
+    let error = add_directories(&root.join("0"), &mut Vec::new(), 0).unwrap_err();
+    assert!(error.contains("remove lines from") && error.contains("0/info/alternates"), "{error}");
+}
+
+#[test]
 fn an_object_of_no_type_in_a_pack_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let git = git2::Repository::init_bare(directory.path()).unwrap();
