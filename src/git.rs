@@ -47,7 +47,7 @@ pub use push_error::PushError;
 pub use refs::short_name;
 pub use remote::{Remote, Scheme};
 pub use repository::{
-    CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, RevisionError,
+    CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, ResolveError, RevisionError,
 };
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use git2::ObjectType;
 
-pub use self::error::{ObjectFault, OpenError, ReadError, RevisionError};
+pub use self::error::{ObjectFault, OpenError, ReadError, ResolveError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
 use super::object_guard::{guard, header};

@@ -453,7 +453,7 @@ impl Controller {
     ///
     /// Returns an error if there is no such commit.
     pub fn resolve(&self, revision: &str) -> Result<CommitId, LookupError> {
-        Ok(self.stages.source.repository()?.resolve(revision)?)
+        self.stages.lookup.resolve(&self.stages.source.repository()?, revision)
     }
 
     /// Returns what the repository says of some commits, as far as it has them. Blocking.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::outcome::{BuildError, Rejected};
-use crate::git::{OpenError, ReadError, RevisionError, SignatureFault};
+use crate::git::{OpenError, ReadError, ResolveError, RevisionError, SignatureFault};
 use crate::model::CommitId;
 
 /// No snapshot answers for a revision.
@@ -20,7 +20,7 @@ pub enum LookupError {
     Stale(Duration),
     /// There is no such commit.
     #[error(transparent)]
-    Unknown(#[from] RevisionError),
+    Unknown(RevisionError),
     /// A commit that another replica serves has not arrived.
     #[error("the commit {0} is not fetched yet")]
     NotHereYet(CommitId),
@@ -66,6 +66,15 @@ impl From<BuildError> for LookupError {
             BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
             BuildError::Busy => Self::Busy,
             BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl From<ResolveError> for LookupError {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Unknown(error) => Self::Unknown(error),
+            ResolveError::Unreadable(error) => error.into(),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
-use crate::git::{CommitInfo, Repository};
+use crate::git::{CommitInfo, Repository, ResolveError};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 
@@ -59,7 +59,7 @@ impl CommitLookup {
             return Ok(live);
         }
         let repository = self.source.repository()?;
-        let commit = repository.resolve(revision)?;
+        let commit = self.resolve(&repository, revision)?;
         let verified = self.verifier.verify(&repository, commit, Trust::Nothing)?;
         Ok(self.store.read(&repository, &verified)?.into_result()?)
     }
@@ -78,7 +78,7 @@ impl CommitLookup {
     /// Returns an error if there is no such commit, or it is not valid.
     pub(super) fn snapshot_to_compare(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
         let repository = self.source.repository()?;
-        let commit = repository.resolve(revision)?;
+        let commit = self.resolve(&repository, revision)?;
         let outcome = self.store.read_unverified(&repository, commit, Priority::Reads)?;
         Ok(outcome.into_result()?)
     }
@@ -116,9 +116,13 @@ impl CommitLookup {
             return Ok(Some(live));
         }
         let repository = self.source.repository()?;
-        if repository.commit(commit).is_err() {
-            self.request_fetch_if_due();
-            return Err(LookupError::NotHereYet(commit));
+        match self.resolve(&repository, &commit.to_string()) {
+            Ok(_) => {}
+            Err(LookupError::Unknown(_)) => {
+                self.request_fetch_if_due();
+                return Err(LookupError::NotHereYet(commit));
+            }
+            Err(error) => return Err(error),
         }
         let was_live =
             || self.recorder.journal().activations().any(|(_, activated)| activated == commit);
@@ -128,6 +132,25 @@ impl CommitLookup {
             is_followed = is_followed || repository.is_ancestor(commit, head)?;
         }
         is_followed.then(|| self.snapshot_at(&commit.to_string())).transpose()
+    }
+
+    /// Returns the commit of a revision. Where objects are damaged, a fetch is requested, which fetches everything
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it cannot be read.
+    pub(super) fn resolve(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<CommitId, LookupError> {
+        self.store.resolve(repository, revision).map_err(|error| {
+            if matches!(error, ResolveError::Unreadable(_)) && self.state.lock().is_damaged() {
+                self.request_fetch_if_due();
+            }
+            error.into()
+        })
     }
 
     /// Requests a fetch, unless one was made just now or is being tried again anyway: clients that ask
@@ -161,7 +184,7 @@ impl CommitLookup {
     /// Returns an error if there is no such commit or it cannot be read.
     pub(super) fn details(&self, revision: &str) -> Result<CommitDetails, LookupError> {
         let repository = self.source.repository()?;
-        let commit = repository.resolve(revision)?;
+        let commit = self.resolve(&repository, revision)?;
         let info = repository.commit(commit)?;
         let outcome = self.store.read_unverified(&repository, commit, Priority::Reads)?;
         let state = self.commit_state(&repository, commit);

@@ -40,7 +40,7 @@ impl Operator {
     /// written to disk; then nothing is changed.
     pub(super) fn pin(&self, revision: &str, by: Attribution) -> Result<CommitId, LookupError> {
         let repository = self.source.repository()?;
-        let commit = repository.resolve(revision)?;
+        let commit = self.store.resolve(&repository, revision)?;
         let verified = self.verifier.verify(&repository, commit, Trust::Begin)?;
         let snapshot = self.store.build(&repository, &verified)?.into_result()?;
         let activation = self.activator.begin();

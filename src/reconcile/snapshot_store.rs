@@ -13,7 +13,7 @@ use super::reading_cache::ReadingCache;
 use super::shared_state::SharedState;
 use super::snapshot_cache::SnapshotCache;
 use super::verifier::VerifiedCommit;
-use crate::git::{ObjectFault, ReadError, Repository, Signer};
+use crate::git::{ObjectFault, ReadError, Repository, ResolveError, Signer};
 use crate::model::{Budget, CommitId};
 use crate::snapshot::Snapshot;
 
@@ -252,6 +252,23 @@ impl SnapshotStore {
             self.cache.lock().insert(commit, built, live, self.cache_bytes);
         }
         Ok(outcome)
+    }
+
+    /// Returns the commit of a revision. Where objects are damaged, the next fetch fetches everything again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it cannot be read.
+    pub(super) fn resolve(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<CommitId, ResolveError> {
+        repository.resolve(revision).inspect_err(|error| {
+            if let ResolveError::Unreadable(error) = error {
+                self.note_unreadable(error);
+            }
+        })
     }
 
     /// Has the next fetch fetch everything again if objects are damaged.

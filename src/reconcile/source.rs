@@ -9,7 +9,7 @@ use super::tree_files::SETTINGS_FILES;
 use crate::changeset::PathKind;
 use crate::git::{
     FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, ReadError,
-    Repository, RevisionError, short_name,
+    Repository, ResolveError, short_name,
 };
 use crate::model::{Budget, CommitId};
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -322,7 +322,7 @@ impl Source {
         &self,
         repository: &Repository,
         observed: Option<CommitId>,
-    ) -> Result<WriteBranch, RevisionError> {
+    ) -> Result<WriteBranch, ResolveError> {
         let (name, head) = match &self.target {
             Target::Local(_) => {
                 let branch = self.branch();

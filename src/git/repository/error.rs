@@ -47,6 +47,34 @@ pub struct RevisionError {
     pub revision: String,
 }
 
+/// A revision is not resolved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// It leads to no commit.
+    #[error(transparent)]
+    Unknown(#[from] RevisionError),
+    /// It leads to objects that cannot be read, so there may be a commit.
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+}
+
+impl ResolveError {
+    /// What libgit2 says of a revision.
+    pub(in crate::git) fn of(revision: &str, error: &git2::Error) -> Self {
+        use git2::ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel};
+
+        let is_absent = matches!(error.code(), NotFound | Peel | InvalidSpec | Ambiguous);
+        if is_absent || failure_of(error) != FetchFailure::CorruptObjects {
+            return Self::unknown(revision);
+        }
+        Self::Unreadable(ReadError::of(format!("the commit `{revision}`"), error))
+    }
+
+    pub(in crate::git) fn unknown(revision: &str) -> Self {
+        Self::Unknown(RevisionError { revision: revision.to_owned() })
+    }
+}
+
 /// An object of the repository cannot be read, or a new one not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} cannot be {done}: {reason}")]

@@ -2,7 +2,7 @@
 
 use git2::ObjectType;
 
-use super::error::{ReadError, RevisionError};
+use super::error::{ReadError, ResolveError};
 use super::{Branches, Repository};
 use crate::git::object_id::id_of;
 use crate::git::refs::{WATCHED, instead, short_name};
@@ -17,11 +17,11 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such commit.
-    pub fn resolve(&self, revision: &str) -> Result<CommitId, RevisionError> {
+    /// Returns an error if there is no such commit, or it cannot be read.
+    pub fn resolve(&self, revision: &str) -> Result<CommitId, ResolveError> {
         // A search of messages would run a pattern of the caller's over the whole history.
         if revision.contains(":/") || revision.contains("^{/") {
-            return Err(RevisionError { revision: revision.to_owned() });
+            return Err(ResolveError::unknown(revision));
         }
         self.resolve_searching(revision)
     }
@@ -31,26 +31,26 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such commit.
-    pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, RevisionError> {
-        let unknown = || RevisionError { revision: revision.to_owned() };
+    /// Returns an error if there is no such commit, or it cannot be read.
+    pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
         if revision.is_empty() || revision.contains('\0') {
-            return Err(unknown());
+            return Err(ResolveError::unknown(revision));
         }
+        let fail = |error: git2::Error| ResolveError::of(revision, &error);
         if let Ok(id) = git2::Oid::from_str(revision)
             && revision.len() == 40
         {
             let commit = self.inner.find_object(id, None).and_then(|it| it.peel_to_commit());
-            return commit.map(|it| id_of(it.id())).map_err(|_| unknown());
+            return commit.map(|it| id_of(it.id())).map_err(fail);
         }
         let mirrored = match self.branches {
             Branches::Own => None,
             Branches::Mirrored => branch_of(revision).map(|it| format!("refs/remotes/origin/{it}")),
         };
-        mirrored
-            .and_then(|name| self.peel(&name))
-            .or_else(|| self.peel(revision))
-            .ok_or_else(unknown)
+        match mirrored.map(|name| self.peel(&name).map_err(fail)) {
+            Some(found @ (Ok(_) | Err(ResolveError::Unreadable(_)))) => found,
+            Some(Err(ResolveError::Unknown(_))) | None => self.peel(revision).map_err(fail),
+        }
     }
 
     /// Returns the commit that a ref leads to.
@@ -59,28 +59,32 @@ impl Repository {
         Some(id_of(commit.id()))
     }
 
-    fn peel(&self, revision: &str) -> Option<CommitId> {
-        let object = self.inner.revparse_single(revision).ok()?;
-        let commit = object.peel(ObjectType::Commit).ok()?;
-        Some(id_of(commit.id()))
+    fn peel(&self, revision: &str) -> Result<CommitId, git2::Error> {
+        let object = self.inner.revparse_single(revision)?;
+        object.peel(ObjectType::Commit).map(|it| id_of(it.id()))
     }
 
     /// Returns the commit of a branch, a tag or a full ref name, or of what HEAD names; a detached HEAD counts.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such branch, or no commit yet.
-    pub fn branch_head(&self, branch: Option<&str>) -> Result<CommitId, RevisionError> {
+    /// Returns an error if there is no such branch, no commit yet, or one that cannot be read.
+    pub fn branch_head(&self, branch: Option<&str>) -> Result<CommitId, ResolveError> {
         match branch {
             None => self.resolve("HEAD"),
             Some(branch) => {
                 let found = if branch.starts_with("refs/") {
                     self.resolve(branch)
                 } else {
-                    self.resolve(&format!("refs/heads/{branch}"))
-                        .or_else(|_| self.resolve(&format!("refs/tags/{branch}")))
+                    self.resolve(&format!("refs/heads/{branch}")).or_else(|error| match error {
+                        ResolveError::Unknown(_) => self.resolve(&format!("refs/tags/{branch}")),
+                        ResolveError::Unreadable(_) => Err(error),
+                    })
                 };
-                found.map_err(|_| RevisionError { revision: branch.to_owned() })
+                found.map_err(|error| match error {
+                    ResolveError::Unknown(_) => ResolveError::unknown(branch),
+                    ResolveError::Unreadable(_) => error,
+                })
             }
         }
     }

@@ -90,6 +90,32 @@ fn damage_that_cannot_be_fetched_again_is_an_error_and_a_condition() {
     assert_ne!(validated.status, 0);
 }
 
+#[test]
+fn a_damaged_commit_is_not_one_that_is_missing_and_is_fetched_again() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = hub.serve(&["--interval", "1h"]);
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    let write =
+        |name: String| create(&daemon, &json!({"name": name, "parent": ROOT, "classes": {}}));
+    for what in ["a parameter", "a short id", "a header"] {
+        write(format!("Before {what}"));
+        let older = hub.head_id();
+        write(format!("After {what}"));
+        let header = format!("X-Clade-Commit: {older}\r\n");
+        let ask = |it: &Daemon| match what {
+            "a parameter" => it.get(&format!("/v1/groups?commit={older}")),
+            "a short id" => it.get(&format!("/v1/groups?commit={}", &older[..12])),
+            _ => it.request_with("GET", "/v1/groups", &header, ""),
+        };
+        assert_eq!(ask(&daemon).status, 200, "{what}");
+        cut(&objects(&hub), older.parse().unwrap());
+        let asked = ask(&daemon);
+        assert_eq!(asked.status, 500, "{what}: {}", asked.body);
+        assert!(asked.body.contains("is damaged: it is cut short"), "{what}: {}", asked.body);
+        daemon.wait_until("the commit is fetched again", |it| ask(it).status == 200);
+    }
+}
+
 /// Fills a small disk until nothing fits.
 const FILL: &str = r#"cat /dev/zero > "$0/full" 2>/dev/null; true"#;
 
