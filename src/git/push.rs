@@ -12,7 +12,7 @@ use super::move_lock::{Move, MoveLock};
 use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::push_error::PushError;
-use super::refs::WATCHED;
+use super::refs::{WATCHED, short_name};
 use super::remote::Remote;
 use super::repository::Repository;
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
@@ -30,6 +30,9 @@ enum Try {
     Done,
     Moved,
     Rejected(String),
+    /// Nothing changed at the remote.
+    Unchanged(FetchError),
+    /// The remote may have taken it.
     Broken(FetchError),
 }
 
@@ -39,7 +42,8 @@ impl Try {
             Ok(()) => Self::Done,
             Err(PushError::Moved) => Self::Moved,
             Err(PushError::Rejected(words)) => Self::Rejected(words),
-            Err(PushError::Failed(error) | PushError::Unknown(error)) => Self::Broken(error),
+            Err(PushError::Failed(error)) => Self::Unchanged(error),
+            Err(PushError::Unknown(error)) => Self::Broken(error),
         }
     }
 }
@@ -76,6 +80,7 @@ impl Mirror {
         if expected.is_none() {
             return Err(match tried {
                 Try::Rejected(words) => PushError::Rejected(words),
+                Try::Unchanged(error) => repository.name_conflict(branch, PushError::Failed(error)),
                 Try::Broken(error) => PushError::Unknown(error),
                 Try::Done | Try::Moved => PushError::Moved,
             });
@@ -102,7 +107,9 @@ impl Mirror {
             }
             (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
             (Try::Rejected(words), _) => Err(PushError::Rejected(words)),
-            (Try::Broken(error), Ok(_)) => Err(PushError::Failed(error)),
+            (Try::Unchanged(error), _) | (Try::Broken(error), Ok(_)) => {
+                Err(PushError::Failed(error))
+            }
             (Try::Broken(error), Err(_)) => Err(PushError::Unknown(error)),
             (Try::Moved | Try::Done, Ok(_)) => Err(PushError::Moved),
             (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
@@ -139,10 +146,10 @@ fn push_once(
 ) -> Try {
     let attempt = Attempt::push(remote, options);
     let _entered = attempt.enter();
-    let broken = |error: git2::Error| Try::Broken(attempt.explain(&error));
+    let unsent = |error: git2::Error| Try::Unchanged(attempt.explain(&error));
     let inner = repository.inner();
     if let Err(error) = inner.reference(OUTGOING, oid(commit), true, "push") {
-        return broken(error);
+        return unsent(error);
     }
     let route = match PushRoute::of(remote) {
         Ok(route) => route,
@@ -155,7 +162,7 @@ fn push_once(
     };
     let mut outlet = match inner.remote_anonymous(&address) {
         Ok(outlet) => outlet,
-        Err(error) => return broken(error),
+        Err(error) => return unsent(error),
     };
     if let PushRoute::Directory(directory) = &route {
         return push_to_directory(&mut outlet, &attempt, directory, branch, commit, expected);
@@ -208,7 +215,7 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
     if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&DISK, words)) {
         let message = format!("`{remote}` cannot take a push now: {said}");
-        return Try::Broken(FetchError::new(FetchFailure::Other, message));
+        return Try::Unchanged(FetchError::new(FetchFailure::Other, message));
     }
     Try::Rejected(said)
 }
@@ -293,7 +300,7 @@ fn push_to_directory(
 ) -> Try {
     let incoming = format!("{INCOMING}{commit}");
     if let Err(error) = outlet.push(&[format!("+{OUTGOING}:{incoming}")], None) {
-        return Try::Broken(attempt.explain(&error));
+        return Try::Unchanged(attempt.explain(&error));
     }
     Try::of(accept(directory, &incoming, branch, commit, expected))
 }
@@ -307,7 +314,8 @@ fn failed_push(attempt: &Attempt, error: &git2::Error) -> Try {
     match explained.failure {
         // A key that may read may not write: the remote says so, and the network is fine.
         FetchFailure::AuthenticationFailed => Try::Rejected(explained.message),
-        _ => Try::Broken(explained),
+        _ if attempt.has_sent() => Try::Broken(explained),
+        _ => Try::Unchanged(explained),
     }
 }
 
@@ -335,6 +343,21 @@ impl Repository {
         files: &[&str],
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
+        let advanced = self.advance_from(branch, commit, expected, files, options);
+        match expected {
+            Some(_) => advanced,
+            None => advanced.map_err(|error| self.name_conflict(branch, error)),
+        }
+    }
+
+    fn advance_from(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+        files: &[&str],
+        options: &MirrorOptions,
+    ) -> Result<(), PushError> {
         let inner = self.inner();
         if inner.is_bare() && has_hooks(inner.path()) {
             return self.advance_through_hooks(branch, commit, expected, options);
@@ -355,6 +378,18 @@ impl Repository {
                 }
                 move_branch(inner, branch, commit, expected)
             }
+        }
+    }
+
+    /// Returns the error of a new branch: which other one is in its way, if one is.
+    fn name_conflict(&self, branch: &str, error: PushError) -> PushError {
+        let other = self.branch_in_the_way(branch);
+        match (other, error) {
+            (Some(other), PushError::Moved | PushError::Failed(_)) => PushError::Rejected(format!(
+                "the branch `{other}` is in the way of `{}`: rename or delete it",
+                short_name(branch)
+            )),
+            (_, error) => error,
         }
     }
 
@@ -386,7 +421,7 @@ impl Repository {
             Try::Rejected(words) => Err(PushError::Rejected(words)),
             // A hook that hangs after the branch has moved changes nothing about that.
             Try::Broken(_) if self.target_of(branch) == Some(commit) => Ok(()),
-            Try::Broken(error) => Err(PushError::Failed(error)),
+            Try::Unchanged(error) | Try::Broken(error) => Err(PushError::Failed(error)),
         }
     }
 }

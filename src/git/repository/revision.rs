@@ -103,6 +103,18 @@ impl Repository {
         })
     }
 
+    /// Returns the branch that keeps another one from being made, if one does: git has no branch `a/b` beside `a`.
+    pub(in crate::git) fn branch_in_the_way(&self, branch: &str) -> Option<String> {
+        let short = short_name(branch);
+        let heads = match self.branches {
+            Branches::Own => "refs/heads/",
+            Branches::Mirrored => "refs/remotes/origin/",
+        };
+        let mut above = short.match_indices('/').filter_map(|(at, _)| short.get(..at));
+        let found = above.find(|it| self.inner.find_reference(&format!("{heads}{it}")).is_ok());
+        found.map(str::to_owned)
+    }
+
     /// Returns the full name of the ref that HEAD names; a detached HEAD names none.
     pub fn head_ref(&self) -> Option<String> {
         let head = self.inner.find_reference("HEAD").ok()?;

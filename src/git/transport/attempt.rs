@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub(in crate::git) struct Attempt {
     /// Checks what a fetch brings; none for a push.
     guard: Option<Mutex<Guard>>,
     received: AtomicU64,
+    /// Whether the remote may have got a command that changes it.
+    sent: AtomicBool,
     /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
     failure: OnceLock<FetchError>,
 }
@@ -73,6 +75,7 @@ impl Attempt {
             interrupt: options.interrupt.clone(),
             guard: None,
             received: AtomicU64::new(0),
+            sent: AtomicBool::new(false),
             failure: OnceLock::new(),
         }
     }
@@ -134,6 +137,20 @@ impl Attempt {
             return Err(self.error(FetchFailure::LimitExceeded, detail));
         }
         Ok(())
+    }
+
+    /// Notes what is about to be sent after the refs were asked for.
+    pub(super) fn note_sent(&self, bytes: &[u8]) {
+        /// How libgit2 says goodbye where it has no command.
+        const FLUSH: &[u8] = b"0000";
+        if bytes != FLUSH {
+            self.sent.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the remote may have got a command that changes it.
+    pub(in crate::git) fn has_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Notes an error and returns what libgit2 is given instead.

@@ -149,6 +149,7 @@ impl Read for Stream {
 
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.attempt.note_sent(buffer);
         self.send(buffer).map_err(|error| self.attempt.fail_io(error))
     }
 

@@ -160,6 +160,7 @@ impl Read for Stream {
 
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.attempt.note_sent(buffer);
         self.send(buffer).map_err(|error| self.fail(error))
     }
 

@@ -72,6 +72,7 @@ enum Turn {
 impl Stream {
     fn answer(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         if let Turn::Asking(session, question) = &self.turn {
+            self.attempt.note_sent(question);
             let body = session.post(&self.attempt, question)?;
             self.turn = Turn::Answering(Box::new(body));
         }

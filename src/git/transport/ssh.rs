@@ -329,6 +329,7 @@ impl Read for Stream {
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let attempt = Arc::clone(&self.attempt);
+        attempt.note_sent(buffer);
         let sent = within(&self.runtime, &attempt, self.channel.data(buffer))
             .and_then(|sent| sent.map_err(|error| tell(&attempt, &error)));
         sent.map(|()| buffer.len()).map_err(|error| attempt.fail_io(error))

@@ -12,7 +12,7 @@ use super::queue::QueuedWrite;
 use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
-use crate::git::{PushError, ReadError};
+use crate::git::{PushError, ReadError, ResolveError};
 use crate::model::CommitId;
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
@@ -113,14 +113,24 @@ impl Proposer {
 
     /// Returns where a branch of the remote is.
     fn head_of(&self, tip: &Tip, branch: &str) -> Result<CommitId, WriteError> {
-        if let Ok(head) = tip.repository.resolve(branch) {
-            return Ok(head);
+        match tip.repository.resolve(branch) {
+            Ok(head) => return Ok(head),
+            Err(ResolveError::Unreadable(error)) => return Err(self.unreadable(&error)),
+            Err(ResolveError::Unknown(_)) => {}
         }
         // Another daemon made it.
         if let Some(mirror) = self.source.mirror() {
             mirror.fetch_others().map_err(WriteError::Unreachable)?;
         }
-        tip.repository.resolve(branch).map_err(|_| WriteError::Conflict(1))
+        tip.repository.resolve(branch).map_err(|error| match error {
+            ResolveError::Unreadable(error) => self.unreadable(&error),
+            ResolveError::Unknown(_) => WriteError::Conflict(1),
+        })
+    }
+
+    /// Returns the error of a branch whose commit cannot be read.
+    fn unreadable(&self, error: &ReadError) -> WriteError {
+        self.applier.planner.unreadable(error)
     }
 
     /// Returns whether a branch would still bring a change to the tip: it was not merged, and the files that change

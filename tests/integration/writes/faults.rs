@@ -108,6 +108,7 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
         let other = json!({"name": "M", "parent": ROOT, "classes": {}});
         let down = post(&daemon, "/v1/groups", &other);
         assert_eq!(down.status, 503, "{}", down.body);
+        assert!(down.body.contains("othing was changed"), "{}", down.body);
         mode.store(WORKS, Ordering::SeqCst);
         if restart {
             daemon.kill();

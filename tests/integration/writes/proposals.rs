@@ -201,3 +201,29 @@ fn a_change_is_proposed_against_what_the_group_says_now() {
     gone.delete().unwrap();
     reviewed.propose("POST", &path, &body);
 }
+
+#[test]
+fn a_branch_that_is_in_the_way_of_proposals_is_named() {
+    for (mirrored, hooked) in [(false, false), (false, true), (true, false)] {
+        let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
+        let head = hub.head().unwrap().id();
+        let mut other = hub.inner.reference("refs/heads/clade", head, false, "").unwrap();
+        if hooked {
+            hub.hook("update", "exit 0");
+        }
+        let (path, data) = (hub.text_path(), tempfile::tempdir().unwrap());
+        let mut arguments = vec!["--repo", &path, "--writes", "propose", "--interval", "1s"];
+        if mirrored {
+            arguments.extend(["--data-dir", data.path().to_str().unwrap()]);
+        }
+        let daemon = Daemon::start(&arguments);
+        let body = json!({"name": "B", "parent": ROOT, "classes": {}});
+        daemon.wait_until("the branch is named", |it| {
+            let refused = post(it, "/v1/groups", &body);
+            assert_ne!(refused.json()["kind"], "write-unknown", "{}", refused.body);
+            refused.status == 403 && refused.body.contains("the branch `clade` is in the way")
+        });
+        other.delete().unwrap();
+        daemon.wait_until("it is proposed", |it| post(it, "/v1/groups", &body).status == 202);
+    }
+}
