@@ -12,7 +12,7 @@ use super::move_lock::{Move, MoveLock};
 use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::push_error::PushError;
-use super::refs::{WATCHED, short_name};
+use super::refs::{WATCHED, referent, short_name};
 use super::remote::Remote;
 use super::repository::Repository;
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
@@ -359,6 +359,7 @@ impl Repository {
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let inner = self.inner();
+        let branch = &*referent(inner, branch);
         if inner.is_bare() && has_hooks(inner.path()) {
             return self.advance_through_hooks(branch, commit, expected, options);
         }

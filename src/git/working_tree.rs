@@ -16,6 +16,7 @@ use super::move_lock::{self, Move};
 use super::object_guard::guard;
 use super::object_id::{id_of, oid};
 use super::push_error::PushError;
+use super::refs::referent;
 use crate::model::CommitId;
 
 use self::index_lock::IndexLock;
@@ -31,7 +32,7 @@ pub(super) struct CheckedOut {
 
 impl CheckedOut {
     /// Returns the working tree of a repository in which a branch is checked out; there may be several, linked to one
-    /// repository.
+    /// repository. The branch is one that names a commit, and not another branch.
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl CheckedOut {
                 let message = format!("the branch is being rebased (`{directory}`)");
                 return Err(busy(message));
             }
-            if place.branch().as_deref() != Some(branch) {
+            if branch_in(repository, place.directory()).as_deref() != Some(branch) {
                 continue;
             }
             let Some(tree) = place.open()? else { continue };
@@ -79,7 +80,8 @@ impl CheckedOut {
         let lock = IndexLock::take(self.repository.path(), way).map_err(PushError::Failed)?;
         let head = || self.repository.refname_to_id(&way.branch).ok().map(id_of);
         // From here on, no commit is made in this working tree, and it is not switched to another branch.
-        let is_there = branch_in(self.repository.path()).as_deref() == Some(&*way.branch);
+        let checked_out = branch_in(&self.repository, self.repository.path());
+        let is_there = checked_out.as_deref() == Some(&*way.branch);
         if !is_there || head() != Some(way.from) {
             return Err(PushError::Moved);
         }
@@ -286,11 +288,6 @@ impl Place {
         }
     }
 
-    /// Returns the full name of the branch that is checked out; none where a commit is.
-    fn branch(&self) -> Option<String> {
-        branch_in(self.directory())
-    }
-
     /// Returns whether a branch is being rebased here: git moves it at the end, or back.
     fn is_rebasing(&self, branch: &str) -> bool {
         let names =
@@ -322,10 +319,10 @@ impl Place {
     }
 }
 
-/// Returns the full name of the branch that the HEAD in a directory of git names; none where it names a commit.
-fn branch_in(directory: &Path) -> Option<String> {
+/// Returns the full name of the branch that the HEAD in a directory of git leads to; none where it names a commit.
+fn branch_in(repository: &git2::Repository, directory: &Path) -> Option<String> {
     let head = std::fs::read_to_string(directory.join("HEAD")).ok()?;
-    Some(head.strip_prefix("ref:")?.trim().to_owned())
+    Some(referent(repository, head.strip_prefix("ref:")?.trim()))
 }
 
 /// Waits a second until no other process has the index of a working tree: it may be about to check a branch out.

@@ -161,8 +161,8 @@ impl Source {
         match &self.target {
             Target::Local(path) => {
                 let fail = |failure, message: String| FetchError { failure, message };
-                let repository = Repository::discover(path)
-                    .map_err(|error| fail(failure_of(&error), error.to_string()))?;
+                let repository =
+                    Repository::discover(path).map_err(|error| self.open_failed(&error))?;
                 repository.recover_moves();
                 // Read once: HEAD may be moved meanwhile.
                 let named = branch.map(str::to_owned).or_else(|| repository.head_ref());
@@ -177,10 +177,7 @@ impl Source {
             }
             Target::Remote(mirror) => {
                 let head = mirror.fetch_watched(branch)?;
-                let repository = mirror.repository().map_err(|error| FetchError {
-                    failure: FetchFailure::CorruptObjects,
-                    message: error.to_string(),
-                })?;
+                let repository = mirror.repository().map_err(|error| self.open_failed(&error))?;
                 // Who changes HEAD at a forge means it.
                 if mirror.mirror().is_some_and(Mirror::is_of_this_machine) {
                     self.keep_named(repository.head_ref());
@@ -261,6 +258,19 @@ impl Source {
             Target::Local(path) => Repository::discover(path),
             Target::Remote(mirror) => mirror.repository(),
         }
+    }
+
+    /// Returns what the status says of a repository that cannot be opened: a mirror can be fetched again.
+    pub(super) fn open_failed(&self, error: &OpenError) -> FetchError {
+        let failure = match (&self.target, error) {
+            (Target::Remote(_), _) | (Target::Local(_), OpenError::Damaged { .. }) => {
+                FetchFailure::CorruptObjects
+            }
+            (Target::Local(_), OpenError::NotARepository(_) | OpenError::Unusable { .. }) => {
+                FetchFailure::RepositoryNotFound
+            }
+        };
+        FetchError { failure, message: error.to_string() }
     }
 
     fn upstream(&self) -> Option<&dyn Upstream> {
@@ -420,16 +430,6 @@ impl Source {
         let message = "the data directory was read-only at the start, so fetched commits are kept in a \
                        temporary directory: restart the daemon";
         self.upstream()?.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
-    }
-}
-
-/// Returns how the status calls a repository that cannot be opened.
-fn failure_of(error: &OpenError) -> FetchFailure {
-    match error {
-        OpenError::Damaged { .. } => FetchFailure::CorruptObjects,
-        OpenError::NotARepository(_) | OpenError::Unusable { .. } => {
-            FetchFailure::RepositoryNotFound
-        }
     }
 }
 

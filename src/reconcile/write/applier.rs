@@ -6,7 +6,9 @@ use super::message;
 use super::planner::WritePlanner;
 use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::{Changeset, WriteOutcome};
-use crate::git::{NewCommit, ObjectFault, ReadError, Repository};
+use crate::git::{
+    FetchError, FetchFailure, NewCommit, ObjectFault, ReadError, Repository, ResolveError,
+};
 use crate::model::CommitId;
 use crate::reconcile::errors::LookupError;
 use crate::reconcile::fetcher::Fetcher;
@@ -84,11 +86,11 @@ impl Applier {
     fn settled_branch(&self) -> Result<(Repository, WriteBranch), WriteError> {
         for _ in 0..=self.settings.retries {
             let observed = self.observed_when_idle()?;
-            let repository = self.source.repository().map_err(|it| WriteError::internal(&it))?;
-            let branch = self
-                .source
-                .write_branch(&repository, observed)
-                .map_err(|it| WriteError::internal(&it))?;
+            let repository = self.source.repository();
+            let repository =
+                repository.map_err(|it| WriteError::Unreachable(self.source.open_failed(&it)))?;
+            let branch = self.source.write_branch(&repository, observed);
+            let branch = branch.map_err(|error| self.without_branch(&error))?;
             if branch.head == observed {
                 return Ok((repository, branch));
             }
@@ -96,6 +98,17 @@ impl Applier {
             self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
         }
         Err(WriteError::Conflict(self.settings.retries + 1))
+    }
+
+    /// Returns the error of a write to a branch that the repository does not have, or whose commit cannot be read.
+    fn without_branch(&self, error: &ResolveError) -> WriteError {
+        match error {
+            ResolveError::Unknown(_) => WriteError::Unreachable(FetchError {
+                failure: FetchFailure::RefNotFound,
+                message: error.to_string(),
+            }),
+            ResolveError::Unreadable(error) => self.planner.unreadable(error),
+        }
     }
 
     /// Returns where the last fetch found the branch when no candidate is being built, unless an operator has to

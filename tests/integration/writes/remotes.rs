@@ -98,6 +98,25 @@ fn a_repository_read_in_place_is_written_in_place() {
 }
 
 #[test]
+fn a_repository_in_place_that_cannot_be_read_takes_writes_again_when_it_can() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    for name in ["", "HEAD", "objects", "refs/heads/main"] {
+        let path = hub.path().join(name);
+        let aside = hub.directory.path().join("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        let refused = post(&daemon, "/v1/groups", &body);
+        assert_eq!(refused.status, 503, "{name}: {}", refused.body);
+        assert!(refused.body.contains("othing was changed"), "{name}: {}", refused.body);
+        assert!(refused.header("Retry-After").is_some(), "{name}");
+        assert_eq!(groups(&daemon).len(), 2, "{name}");
+        std::fs::rename(&aside, &path).unwrap();
+    }
+    daemon.wait_until("it is written", |it| post(it, "/v1/groups", &body).status == 303);
+}
+
+#[test]
 fn a_repository_read_in_place_is_followed_before_it_is_written() {
     let id = "aaaaaaaa-0000-4000-8000-00000000000a";
     let a = format!("name: A\nid: {id}\n");

@@ -59,6 +59,27 @@ fn the_working_tree_follows() {
 }
 
 #[test]
+fn the_files_follow_a_branch_that_is_followed_by_another_name() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let branch = git(&path, &["symbolic-ref", "HEAD"]).trim().to_owned();
+    git(&path, &["symbolic-ref", "refs/heads/now", &branch]);
+    git(&path, &["symbolic-ref", "refs/heads/latest", "refs/heads/now"]);
+    let daemon = serve(&repository, &["--branch", "latest"]);
+    for (head, text) in [(&*branch, "d"), ("refs/heads/now", "e"), ("refs/heads/latest", "f")] {
+        git(&path, &["symbolic-ref", "HEAD", head]);
+        let written = describe(&daemon, text);
+        assert_eq!(written.status, 200, "{head}: {}", written.body);
+        assert_eq!(status(&path), "", "{head}");
+    }
+    assert_eq!(git(&path, &["symbolic-ref", "--no-recurse", "refs/heads/now"]).trim(), branch);
+    assert_eq!(git(&path, &["rev-list", "--count", &branch]).trim(), "4");
+}
+
+#[test]
 fn a_write_waits_for_a_running_git_and_is_refused_where_that_goes_on() {
     if !has_git() {
         return;
