@@ -54,21 +54,53 @@ pub enum Damage {
     Wrong(&'static str),
 }
 
-/// Checks every index of a directory of packs, and replaces those that are damaged.
+impl Damage {
+    /// Returns whether the system does not let the files be read now: what they hold may be whole.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof)
+    }
+}
+
+/// Checks every pack of a directory, and replaces indexes that are damaged or missing. A pack that cannot be read now
+/// is left as it is.
+///
+/// # Errors
+///
+/// Returns an error if the directory cannot be read.
 pub(super) fn check_all(directory: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     let paths = entries.map(|it| Ok(it?.path())).collect::<io::Result<Vec<_>>>()?;
-    for index in paths.iter().filter(|it| it.extension().is_some_and(|it| it == "idx")) {
-        if index.with_extension("pack").exists()
-            && let Err(damage) = check(index, Depth::Index)
-        {
-            replace(index, &damage)?;
+    for pack in paths.iter().filter(|it| it.extension().is_some_and(|it| it == "pack")) {
+        let index = pack.with_extension("idx");
+        let replaced = match check(&index, Depth::Index) {
+            Ok(()) => continue,
+            Err(_) if index.symlink_metadata().is_err() => write_missing_index(&index),
+            Err(damage) if damage.is_unreadable() => {
+                let (pack, error) = (pack.display(), damage);
+                tracing::error!(%pack, %error, "a pack cannot be read: it is left as it is, correct its permissions or the disk");
+                continue;
+            }
+            Err(damage) => replace(&index, &damage),
+        };
+        if let Err(error) = replaced {
+            let index = index.display();
+            tracing::error!(%index, %error, "the index of a pack cannot be replaced");
         }
     }
-    Ok(())
+    // One of several packs holds nothing that theirs do not.
+    let joint = directory.join("multi-pack-index");
+    match check_joint(&joint) {
+        Err(damage) if !damage.is_unreadable() => {
+            let aside = joint.with_extension("broken");
+            fs::rename(&joint, &aside)?;
+            tracing::error!(%damage, aside = %aside.display(), "the index of several packs is damaged: put aside");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Finds the first index that is damaged in directories of packs which are not ours to mend. What was found whole is not
@@ -169,18 +201,8 @@ impl FileStamp {
 ///
 /// Returns what is wrong first.
 pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
-    let mut pack = File::open(index.with_extension("pack"))?;
-    let pack_bytes = pack.metadata()?.len();
-    let end = pack_bytes.checked_sub(HASH as u64).filter(|it| *it >= PACK_HEAD as u64);
-    let end = end.ok_or(Damage::Pack("the pack is cut short"))?;
-    let head: [u8; PACK_HEAD] = take(&mut pack)?;
-    let [b'P', b'A', b'C', b'K', 0, 0, 0, 2, count @ ..] = head else {
-        return Err(Damage::Pack("the pack does not begin as one"));
-    };
-    let count = u32::from_be_bytes(count);
-    pack.seek(SeekFrom::Start(end))?;
-    let pack_hash: [u8; HASH] = take(&mut pack)?;
-
+    let PackEnds { mut pack, count, end, hash: pack_hash } =
+        PackEnds::of(&index.with_extension("pack"))?;
     let file = File::open(index)?;
     let bytes = file.metadata()?.len();
     check_index(
@@ -194,14 +216,53 @@ pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
         return Err(Damage::Pack("a delta in the pack is based on itself"));
     }
     if depth == Depth::Everything {
-        pack.rewind()?;
-        let mut content = Hashing { from: pack.take(end), hash: Sha1::new() };
-        io::copy(&mut content, &mut io::sink())?;
-        if <[u8; HASH]>::from(content.hash.finalize()) != pack_hash {
-            return Err(Damage::Pack("the pack does not have the hash at its end"));
-        }
+        check_hash(&mut pack, end, pack_hash)?;
     }
     Ok(())
+}
+
+/// Checks that a pack is as it was written.
+fn check_content(pack: &Path) -> Result<(), Damage> {
+    let PackEnds { mut pack, end, hash, .. } = PackEnds::of(pack)?;
+    check_hash(&mut pack, end, hash)
+}
+
+fn check_hash(pack: &mut File, end: u64, hash: [u8; HASH]) -> Result<(), Damage> {
+    pack.rewind()?;
+    let mut content = Hashing { from: pack.take(end), hash: Sha1::new() };
+    io::copy(&mut content, &mut io::sink())?;
+    if <[u8; HASH]>::from(content.hash.finalize()) == hash {
+        Ok(())
+    } else {
+        Err(Damage::Pack("the pack does not have the hash at its end"))
+    }
+}
+
+/// What both ends of a pack say.
+struct PackEnds {
+    pack: File,
+    /// How many objects it has.
+    count: u32,
+    /// Where they end.
+    end: u64,
+    hash: [u8; HASH],
+}
+
+impl PackEnds {
+    fn of(pack: &Path) -> Result<Self, Damage> {
+        let mut pack = File::open(pack)?;
+        let end = pack.metadata()?.len().checked_sub(HASH as u64);
+        let end = end.filter(|it| *it >= PACK_HEAD as u64);
+        let end = end.ok_or(Damage::Pack("the pack is cut short"))?;
+        let head: [u8; PACK_HEAD] = take(&mut pack)?;
+        let [b'P', b'A', b'C', b'K', 0, 0, 0, 2, count @ ..] = head else {
+            return Err(Damage::Pack("the pack does not begin as one"));
+        };
+        let count = u32::from_be_bytes(count);
+        pack.seek(SeekFrom::Start(end))?;
+        let hash = take(&mut pack)?;
+        Ok(Self { pack, count, end, hash })
+    }
 }
 
 /// Reads the number of objects up to each first byte of a name, of a pack of so many objects.
@@ -282,25 +343,67 @@ fn check_index<R: Read>(
 /// both are put aside: their objects are fetched again.
 pub(super) fn replace(index: &Path, damage: &Damage) -> io::Result<()> {
     let (pack, aside) = (index.with_extension("pack"), index.with_extension("idx.broken"));
-    match fs::remove_file(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => fs::hard_link(index, &aside)?,
+    let kept = match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::hard_link(index, &aside),
+    };
+    if let Err(error) = kept {
+        tracing::warn!(%error, aside = %aside.display(), "a damaged index is not kept");
     }
     let written = write_index(&pack);
     // The new index has taken the place of the old one, unless it bears another name.
     if check(index, Depth::Index).is_err() {
         fs::remove_file(index)?;
     }
-    let (pack, aside) = (pack.display(), aside.display());
     match written {
         Ok(()) => {
+            let (pack, aside) = (pack.display(), aside.display());
             tracing::error!(%pack, %damage, %aside, "the index of a pack is damaged: written again");
+            Ok(())
         }
-        Err(error) => {
-            fs::rename(index.with_extension("pack"), index.with_extension("pack.broken"))?;
-            tracing::error!(%pack, %damage, %error, %aside, "a pack is damaged: put aside, its objects are fetched again");
-        }
+        Err(error) if matches!(damage, Damage::Pack(_)) => put_pack_aside(&pack, &error),
+        Err(error) => put_damaged_pack_aside(&pack, &error),
     }
+}
+
+/// Writes the index of a pack that has none: a crash, or a person, took it.
+fn write_missing_index(index: &Path) -> io::Result<()> {
+    let pack = index.with_extension("pack");
+    match write_index(&pack) {
+        Ok(()) => {
+            let shown = pack.display();
+            tracing::error!(pack = %shown, "the index of a pack is missing: written again");
+            if index.exists() {
+                return Ok(());
+            }
+            // It was written under the name that the pack has by its content, with a copy of the pack.
+            fs::remove_file(&pack)
+        }
+        Err(error) => put_damaged_pack_aside(&pack, &error),
+    }
+}
+
+/// Puts a pack aside whose index could not be written for an error, unless the pack is whole: the disk may be full.
+fn put_damaged_pack_aside(pack: &Path, error: &io::Error) -> io::Result<()> {
+    match check_content(pack) {
+        Ok(()) => {
+            let pack = pack.display();
+            tracing::error!(%pack, %error, "the index of a pack cannot be written: the pack is left as it is");
+            Ok(())
+        }
+        Err(damage) if damage.is_unreadable() => {
+            let pack = pack.display();
+            tracing::error!(%pack, error = %damage, "a pack cannot be read: it is left as it is, correct its permissions or the disk");
+            Ok(())
+        }
+        Err(damage) => put_pack_aside(pack, &damage),
+    }
+}
+
+fn put_pack_aside(pack: &Path, error: &dyn std::fmt::Display) -> io::Result<()> {
+    fs::rename(pack, pack.with_extension("pack.broken"))?;
+    let pack = pack.display();
+    tracing::error!(%pack, %error, "a pack is damaged: put aside, its objects are fetched again");
     Ok(())
 }
 

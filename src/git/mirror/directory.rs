@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::error::MirrorError;
 use super::privacy::narrow;
-use super::repair::{is_mirror_of, note_remote, repair};
+use super::repair::{is_mirror_of, is_of_place, note_remote, repair};
 use crate::git::pack_index;
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
@@ -50,13 +50,19 @@ impl Directory {
         narrow(data);
         let directory = Self { base: data.to_owned(), temporary: None, _lock: lock };
         let repository = directory.repository();
-        if repository.exists() {
-            remove_leftovers(&repository).map_err(io)?;
-        } else if directory.aside().exists() {
+        if !repository.exists() && directory.aside().exists() {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
-        pack_index::check_all(&repository.join("objects/pack")).map_err(io)?;
+        if repository.exists() {
+            let prepared = remove_leftovers(&repository);
+            let packs = repository.join("objects/pack");
+            match prepared.and_then(|()| pack_index::check_all(&packs)) {
+                // Such a mirror is moved aside.
+                Err(error) if is_of_place(&error) => {}
+                prepared => prepared.map_err(io)?,
+            }
+        }
         directory.make_usable(remote)?;
         Ok(directory)
     }
@@ -88,11 +94,24 @@ impl Directory {
         let repository = self.repository();
         let io = |source| MirrorError::Directory { path: repository.clone(), source };
         if repository.exists() {
-            repair(&repository, remote).map_err(io)?;
+            match repair(&repository, remote) {
+                Err(error) if is_of_place(&error) => {
+                    tracing::error!(%error, "the mirror cannot be repaired");
+                    return self.replace(remote);
+                }
+                repaired => repaired.map_err(io)?,
+            }
         }
         if is_mirror_of(&repository, remote) {
             return Ok(());
         }
+        self.replace(remote)
+    }
+
+    /// Puts an empty mirror in the place of one that cannot be used.
+    fn replace(&self, remote: &Remote) -> Result<(), MirrorError> {
+        let repository = self.repository();
+        let io = |source| MirrorError::Directory { path: repository.clone(), source };
         if repository.exists() {
             tracing::warn!(
                 moved_to = %self.aside().display(),
@@ -122,7 +141,7 @@ impl Directory {
         let fresh = self.base.join("mirror.git.new");
         let io = |source| MirrorError::Directory { path: fresh.clone(), source };
         if fresh.exists() {
-            std::fs::remove_dir_all(&fresh).map_err(io)?;
+            remove(&fresh).map_err(io)?;
         }
         create_private(&fresh).map_err(io)?;
         let fail = |error: git2::Error| OpenError::of(&fresh, &error);
@@ -136,12 +155,17 @@ impl Directory {
         let (repository, aside) = (self.repository(), self.aside());
         if repository.exists() {
             if aside.exists() {
-                std::fs::remove_dir_all(&aside)?;
+                remove(&aside)?;
             }
             std::fs::rename(&repository, &aside)?;
         }
         std::fs::rename(fresh, &repository)
     }
+}
+
+/// Removes a directory with what is in it, or what stands in its place.
+fn remove(path: &Path) -> io::Result<()> {
+    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Creates a directory that only its owner can enter; one that exists stays as it is.

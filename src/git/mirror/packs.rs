@@ -136,8 +136,13 @@ fn prefix(packs: &mut [Pack]) -> &[Pack] {
 fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
     let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
     for Pack { index, .. } in small {
-        if let Err(damage) = pack_index::check(index, Depth::Everything) {
-            return Err(TidyError::Damaged { index: index.clone(), damage });
+        match pack_index::check(index, Depth::Everything) {
+            Ok(()) => {}
+            // What cannot be read now may be whole.
+            Err(Damage::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(TidyError::Io(error));
+            }
+            Err(damage) => return Err(TidyError::Damaged { index: index.clone(), damage }),
         }
     }
     // An object database of these packs alone names what is in them.

@@ -22,6 +22,9 @@ const IDENTITY: &str = "clade-remote";
 /// Where damaged files are moved to.
 const DAMAGED: &str = "damaged";
 
+/// How many such directories there are at most: `damaged`, `damaged-2` and so on.
+const MOST_DAMAGED: usize = 100;
+
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 
 /// Returns whether a directory holds a mirror of the remote that can be opened.
@@ -83,7 +86,9 @@ pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
 
 /// Returns the remote that the configuration names.
 fn configured(repository: &Path) -> Option<String> {
-    git2::Config::open(&repository.join("config")).ok()?.get_string(SETTING).ok()
+    let path = repository.join("config");
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    git2::Config::open(&path).ok()?.get_string(SETTING).ok()
 }
 
 /// Drops lines of `packed-refs` that are damaged, and the lines that belong to them.
@@ -151,7 +156,11 @@ fn loose_refs(repository: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
+/// Reads a file; what is not a file is as one with a text that git does not write. Reading a pipe would wait.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if path.metadata().is_ok_and(|it| !it.is_file()) {
+        return Ok(Some(vec![0]));
+    }
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -159,23 +168,44 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Moves a damaged file aside, and logs where.
+/// Moves a damaged file aside, and logs where. What was moved before may be in the way: then it goes to the next
+/// directory.
 fn put_aside(repository: &Path, name: &Path) -> io::Result<()> {
-    let (path, aside) = (repository.join(name), repository.join(DAMAGED).join(name));
-    if !path.exists() {
+    let path = repository.join(name);
+    if path.symlink_metadata().is_err() {
         tracing::error!(file = %path.display(), "a file of the mirror is missing");
         return Ok(());
     }
-    if let Some(directory) = aside.parent() {
-        std::fs::create_dir_all(directory)?;
-    }
-    std::fs::rename(&path, &aside)?;
+    let mut number = 1;
+    let aside = loop {
+        let root = if number == 1 { DAMAGED.to_owned() } else { format!("{DAMAGED}-{number}") };
+        let aside = repository.join(root).join(name);
+        match move_to(&path, &aside) {
+            Ok(()) => break aside,
+            Err(error) if is_of_place(&error) && number < MOST_DAMAGED => number += 1,
+            Err(error) => return Err(error),
+        }
+    };
     tracing::error!(
         file = %path.display(),
         moved_to = %aside.display(),
         "a file of the mirror is damaged; it is moved aside and restored as far as possible"
     );
     Ok(())
+}
+
+fn move_to(path: &Path, aside: &Path) -> io::Result<()> {
+    if let Some(directory) = aside.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    std::fs::rename(path, aside)
+}
+
+/// Returns whether a file stands where a directory is wanted, or the other way round.
+pub(super) fn is_of_place(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
+
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory)
 }
 
 /// Writes a file whole or not at all.
@@ -224,6 +254,43 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), expected, "{text:?}");
             let is_aside = directory.path().join("damaged/packed-refs").exists();
             assert_eq!(is_aside, text != expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_moved_aside_before_is_not_in_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let repository = directory.path();
+        git2::Repository::init_bare(repository).unwrap();
+        let remote = Remote::parse("https://git.example/groups").unwrap();
+        note_remote(repository, &remote).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = repository.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        // A branch `a/b`, then one `a`, and the other way round.
+        for (before, name) in [("refs/tags/a/b", "refs/tags/a"), ("refs/tags/c", "refs/tags/c/d")] {
+            write(&format!("damaged/{before}"), "");
+            write(name, "");
+            repair(repository, &remote).unwrap();
+            assert!(!repository.join(name).exists(), "{name}");
+            assert!(repository.join("damaged-2").join(name).exists(), "{name}");
+        }
+        write("refs/tags/a", "");
+        repair(repository, &remote).unwrap();
+        assert!(!repository.join("damaged-3").exists(), "what is of the same name is replaced");
+        std::fs::remove_dir_all(repository.join("damaged")).unwrap();
+        write("damaged", "a file");
+        std::fs::remove_file(repository.join("HEAD")).unwrap();
+        std::fs::create_dir(repository.join("HEAD")).unwrap();
+        std::fs::create_dir(repository.join("packed-refs")).unwrap();
+        std::os::unix::fs::symlink("/absent", repository.join("refs/tags/e")).unwrap();
+        repair(repository, &remote).unwrap();
+        assert!(is_mirror_of(repository, &remote));
+        for name in ["HEAD", "packed-refs", "refs/tags/e"] {
+            let aside = repository.join("damaged-2").join(name);
+            assert!(aside.symlink_metadata().is_ok(), "{name}");
         }
     }
 

@@ -124,6 +124,66 @@ fn a_damaged_pack_is_put_aside_with_its_index() {
 }
 
 #[test]
+fn a_missing_index_is_written_from_its_pack() {
+    let (directory, _, index) = repository();
+    let packs = directory.path().join("objects/pack");
+    let whole = fs::read(&index).unwrap();
+    fs::remove_file(&index).unwrap();
+    check_all(&packs).unwrap();
+    assert_eq!(fs::read(&index).unwrap(), whole);
+    // A pack may have another name than that of its content.
+    fs::remove_file(&index).unwrap();
+    let other = packs.join("pack-other.pack");
+    fs::rename(index.with_extension("pack"), &other).unwrap();
+    check_all(&packs).unwrap();
+    assert_eq!(fs::read(&index).unwrap(), whole);
+    assert!(!other.exists() && index.with_extension("pack").exists());
+    fs::write(&other, "PACK and what follows").unwrap();
+    check_all(&packs).unwrap();
+    assert!(!other.exists() && other.with_extension("pack.broken").exists());
+}
+
+#[test]
+fn what_cannot_be_read_or_written_now_is_left_as_it_is() {
+    let (directory, _, index) = repository();
+    let packs = directory.path().join("objects/pack");
+    let pack = index.with_extension("pack");
+    let (content, whole) = (fs::read(&pack).unwrap(), fs::read(&index).unwrap());
+    // Reading it fails, as on a bad disk, and for root, too.
+    fs::remove_file(&pack).unwrap();
+    fs::create_dir(&pack).unwrap();
+    check_all(&packs).unwrap();
+    assert!(pack.is_dir());
+    assert_eq!(fs::read(&index).unwrap(), whole);
+    fs::remove_dir(&pack).unwrap();
+    fs::write(&pack, content).unwrap();
+    // The new index cannot be written: a directory has its name. The pack is whole.
+    fs::remove_file(&index).unwrap();
+    fs::create_dir_all(index.join("x")).unwrap();
+    check_all(&packs).unwrap();
+    assert!(pack.is_file());
+    fs::remove_dir_all(&index).unwrap();
+    // What was put aside before is in the way.
+    fs::create_dir_all(index.with_extension("idx.broken").join("x")).unwrap();
+    fs::write(&index, "").unwrap();
+    check_all(&packs).unwrap();
+    assert_eq!(fs::read(&index).unwrap(), whole);
+}
+
+#[test]
+fn a_damaged_index_of_several_packs_is_put_aside() {
+    let (directory, _, _index) = repository();
+    let packs = directory.path().join("objects/pack");
+    let joint = packs.join("multi-pack-index");
+    fs::write(&joint, b"MIDX and what follows, without a hash").unwrap();
+    check_all(&packs).unwrap();
+    assert!(!joint.exists() && joint.with_extension("broken").exists());
+    let blob = git2::Oid::hash_object(git2::ObjectType::Blob, b"name: G7\n").unwrap();
+    let repository = git2::Repository::open_bare(directory.path()).unwrap();
+    assert!(repository.find_blob(blob).is_ok());
+}
+
+#[test]
 fn a_byte_in_the_middle_of_a_pack_is_found_before_it_is_copied() {
     let (_directory, _, index) = repository();
     damage(&index.with_extension("pack"), |it| {

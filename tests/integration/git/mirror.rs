@@ -20,8 +20,33 @@ fn id(text: &str) -> CommitId {
     text.parse().unwrap()
 }
 
+fn fetched_main(head: &str) -> Fetched {
+    fetched("refs/heads/main", head)
+}
+
 fn fetched(branch: &str, head: &str) -> Fetched {
     Fetched { branch: branch.to_owned(), head: id(head) }
+}
+
+#[test]
+fn a_file_in_place_of_a_directory_does_not_end_the_start() {
+    let (origin, first) = Origin::with_a_commit();
+    for name in ["mirror.git", "mirror.git/objects", "mirror.git/objects/pack", "mirror.git/refs"] {
+        for in_the_way in ["mirror.git.new", "mirror.git.broken", "mirror.git/joining"] {
+            let data = tempfile::tempdir().unwrap();
+            let mirror = open(data.path(), &origin);
+            mirror.fetch(None).unwrap();
+            drop(mirror);
+            let other = data.path().join(in_the_way);
+            std::fs::write(other, "").unwrap();
+            let path = data.path().join(name);
+            std::fs::remove_dir_all(&path).unwrap();
+            std::fs::write(&path, "").unwrap();
+            let mirror = open(data.path(), &origin);
+            let fetched = mirror.fetch(None);
+            assert_eq!(fetched, Ok(fetched_main(&first)), "{name} {in_the_way}");
+        }
+    }
 }
 
 #[test]
