@@ -1,15 +1,21 @@
 //! Pushing into a repository on this machine: its hooks, and what is done where there is no `git` to run them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use git2::ErrorCode;
 
-use super::failure::{FetchError, failure_of};
+use super::failure::{FetchError, FetchFailure, failure_of};
 use super::object_guard::guard;
 use super::object_id::oid;
 use super::push_error::PushError;
 use super::refs::referent;
 use crate::model::CommitId;
+
+/// How often a branch is tried whose lock another process has, and how long it takes until the next time: `git pack-refs`
+/// has it for milliseconds.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Returns whether pushes to the repository in a directory run hooks.
 pub(super) fn has_hooks(directory: &Path) -> bool {
@@ -41,13 +47,21 @@ pub(super) fn move_branch(
     commit: CommitId,
     expected: Option<CommitId>,
 ) -> Result<(), PushError> {
-    let moved = match expected {
+    let branch = expected.map_or_else(|| branch.to_owned(), |_| referent(repository, branch));
+    let move_once = || match expected.map(oid) {
         Some(expected) => {
-            let branch = referent(repository, branch);
-            repository.reference_matching(&branch, oid(commit), true, oid(expected), "clade: write")
+            repository.reference_matching(&branch, oid(commit), true, expected, "clade: write")
         }
-        None => repository.reference(branch, oid(commit), false, "clade: write"),
+        None => repository.reference(&branch, oid(commit), false, "clade: write"),
     };
+    let mut moved = move_once();
+    for _ in 1..TRIES {
+        if !moved.as_ref().is_err_and(|it| failure_of(it) == FetchFailure::LockHeld) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        moved = move_once();
+    }
     match moved {
         Ok(_) => Ok(()),
         Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {

@@ -535,3 +535,19 @@ fn a_rule_that_every_node_meets_has_queries() {
         json!({"nodes_query_format": every_node, "inventory_query_format": every_node})
     );
 }
+
+#[test]
+fn many_refs_that_are_skipped_are_a_few_lines_of_the_log() {
+    let hub = crate::hub::Hub::new(&[("groups/a.yaml", "name: A\n")]);
+    let blob = hub.inner.blob(b"not a commit").unwrap();
+    for number in 0..700 {
+        hub.inner.reference(&format!("refs/tags/t{number}"), blob, false, "").unwrap();
+    }
+    let daemon = hub.serve(&[]);
+    let lines = || daemon.log_lines();
+    daemon.wait_until("the refs are skipped", |_| {
+        lines().iter().any(|it| it.contains("more refs") && it.contains("more=697"))
+    });
+    let named = lines().into_iter().filter(|it| it.contains("a ref of the remote is skipped"));
+    assert_eq!(named.count(), 3);
+}

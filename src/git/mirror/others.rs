@@ -19,6 +19,9 @@ use crate::git::transport::Attempt;
 /// How many refs one connection fetches.
 const BATCH: usize = 512;
 
+/// How many refs the log names that are skipped in one round.
+const NAMED: usize = 3;
+
 /// How many connections are made for one round; what is left waits for the next.
 const TRIES: usize = 48;
 
@@ -44,12 +47,13 @@ impl Mirror {
         let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
         self.others().skipped.retain(|kept, _| names.contains(kept.as_str()));
         let missing = self.missing(&repository, wanted);
-        let mut tries = TRIES;
-        for batch in missing.chunks(BATCH) {
-            self.bring_batch(&repository, batch, &mut tries)?;
-        }
+        let mut round = FetchRound { tries: TRIES, skipped: Vec::new() };
+        let mut batches = missing.chunks(BATCH);
+        let brought = batches.try_for_each(|it| self.bring_batch(&repository, it, &mut round));
+        log_skipped(&round.skipped);
+        brought?;
         let mut others = self.others();
-        others.moved = tries == 0;
+        others.moved = round.tries == 0;
         Ok(others.skipped.values().map(|(_, skipped)| skipped.clone()).collect())
     }
 
@@ -57,10 +61,10 @@ impl Mirror {
         &self,
         repository: &Repository,
         batch: &[Wanted],
-        tries: &mut usize,
+        round: &mut FetchRound,
     ) -> Result<(), FetchError> {
-        let Some(left) = tries.checked_sub(1) else { return Ok(()) };
-        *tries = left;
+        let Some(left) = round.tries.checked_sub(1) else { return Ok(()) };
+        round.tries = left;
         let brought = {
             let attempt = Attempt::fetch(&self.remote, &self.options);
             let _entered = attempt.enter();
@@ -71,30 +75,29 @@ impl Mirror {
                 let _refs = self.lock_refs();
                 for wanted in batch {
                     if let Err(error) = keep(repository, wanted) {
-                        self.skip(wanted, error);
+                        self.skip(wanted, error, round);
                     }
                 }
                 Ok(())
             }
             (Err(error), _) if !is_of_content(error.failure) => Err(error),
             (Err(error), [wanted]) => {
-                self.skip(wanted, error);
+                self.skip(wanted, error, round);
                 Ok(())
             }
             (Err(_), batch) => {
                 let (first, second) = batch.split_at(batch.len() / 2);
-                self.bring_batch(repository, first, tries)?;
-                self.bring_batch(repository, second, tries)
+                self.bring_batch(repository, first, round)?;
+                self.bring_batch(repository, second, round)
             }
         }
     }
 
-    fn skip(&self, wanted: &Wanted, error: FetchError) {
+    fn skip(&self, wanted: &Wanted, error: FetchError, round: &mut FetchRound) {
         let Wanted { source, kept, target } = wanted;
-        let shown: String = source.chars().take(200).collect();
-        tracing::warn!(reference = shown, error = error.message, "a ref of the remote is skipped");
         let FetchError { failure, message } = error;
         let skipped = SkippedRef { name: source.clone(), failure, message };
+        round.skipped.push(skipped.clone());
         self.others().skipped.insert(kept.clone(), (*target, skipped));
     }
 
@@ -166,6 +169,25 @@ impl Mirror {
 
     fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock()
+    }
+}
+
+/// One round of connections for the refs beside the watched one.
+struct FetchRound {
+    /// How many connections are left.
+    tries: usize,
+    /// What was skipped.
+    skipped: Vec<SkippedRef>,
+}
+
+/// Logs refs that were skipped: the first few, and how many more there are.
+fn log_skipped(skipped: &[SkippedRef]) {
+    for SkippedRef { name, message, .. } in skipped.iter().take(NAMED) {
+        let shown: String = name.chars().take(200).collect();
+        tracing::warn!(reference = shown, error = message, "a ref of the remote is skipped");
+    }
+    if let more @ 1.. = skipped.len().saturating_sub(NAMED) {
+        tracing::warn!(more, "more refs of the remote are skipped");
     }
 }
 

@@ -62,6 +62,9 @@ pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
             note_remote(repository, remote)?;
         }
     }
+    if repository.join("refs").is_file() {
+        put_aside(repository, Path::new("refs"))?;
+    }
     std::fs::create_dir_all(repository.join("refs"))?;
     let loose = loose_refs(repository)?;
     for name in &loose {

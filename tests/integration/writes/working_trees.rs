@@ -102,6 +102,19 @@ fn a_write_waits_for_a_running_git_and_is_refused_where_that_goes_on() {
     assert_eq!(describe(&daemon, "d").status, 200);
     removed.join().unwrap();
     assert_eq!(status(&path), "");
+    // `git pack-refs` has the branch for a moment.
+    let branch = git(&path, &["symbolic-ref", "HEAD"]);
+    for name in [branch.trim(), "packed-refs"] {
+        let lock = path.join(".git").join(format!("{name}.lock"));
+        std::fs::write(&lock, "").unwrap();
+        let removed = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::remove_file(lock).unwrap();
+        });
+        let written = describe(&daemon, name);
+        assert_eq!(written.status, 200, "{name}: {}", written.body);
+        removed.join().unwrap();
+    }
 }
 
 #[test]
