@@ -9,6 +9,7 @@
 //! OpenSSL.
 
 mod commit;
+mod commit_links;
 mod delta_chain;
 mod failure;
 mod file_changes;

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use git2::{ObjectType, Odb, Oid};
 
 use super::advertised::Advertised;
+use crate::git::commit_links::CommitLinks;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::object_guard::{guard, header};
 use crate::git::options::ObjectLimits;
@@ -139,9 +140,13 @@ impl Source {
             closure.objects.push(id);
             match kind {
                 ObjectType::Commit => {
-                    let commit = self.repository.find_commit(id).map_err(fail)?;
-                    waiting.extend(commit.parent_ids());
-                    waiting.push(commit.tree_id());
+                    let commit = from.read(id).map_err(fail)?;
+                    let links = CommitLinks::parse(commit.data()).ok_or_else(|| {
+                        let detail = format!("the commit {id} is damaged: it names no tree");
+                        attempt.error(FetchFailure::CorruptObjects, detail)
+                    })?;
+                    waiting.extend(links.parents);
+                    waiting.push(links.tree);
                 }
                 ObjectType::Tree => {
                     let tree = self.repository.find_tree(id).map_err(fail)?;

@@ -1,9 +1,12 @@
 //! Commits and which of them contain which.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use super::Repository;
 use super::error::ReadError;
+use crate::git::commit_links::CommitLinks;
 use crate::git::object_id::{id_of, oid};
 use crate::model::CommitId;
 
@@ -144,7 +147,34 @@ impl Repository {
         if ancestor == descendant {
             return Ok(true);
         }
-        self.inner.graph_descendant_of(oid(descendant), oid(ancestor)).map_err(fail)
+        let found = self.inner.graph_descendant_of(oid(descendant), oid(ancestor));
+        match found {
+            Err(error) if error.code() != git2::ErrorCode::NotFound => {
+                self.is_linked(ancestor, descendant).map_err(fail)
+            }
+            found => found.map_err(fail),
+        }
+    }
+
+    /// Returns whether parents lead from one commit to another, across commits that libgit2 refuses: it may be asked only
+    /// where libgit2 has failed, since it reads all of the history.
+    fn is_linked(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, git2::Error> {
+        let database = self.inner.odb()?;
+        let (mut seen, mut waiting) = (HashSet::new(), vec![oid(descendant)]);
+        while let Some(id) = waiting.pop() {
+            if id == oid(ancestor) {
+                return Ok(true);
+            }
+            if seen.insert(id) {
+                let commit = database.read(id)?;
+                let links = CommitLinks::parse(commit.data()).ok_or_else(|| {
+                    let message = format!("the commit {id} is damaged: it names no tree");
+                    git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Odb, message)
+                })?;
+                waiting.extend(links.parents);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the commits that one has and another lacks, newest first.

@@ -29,6 +29,35 @@ fn fetched(branch: &str, head: &str) -> Fetched {
 }
 
 #[test]
+fn a_history_with_a_malformed_commit_is_followed() {
+    let (origin, first) = Origin::with_a_commit();
+    let git = git2::Repository::open_bare(origin.path()).unwrap();
+    let tree = git.find_commit(first.parse().unwrap()).unwrap().tree_id();
+    let commit = |parent: &str, who: &str| {
+        let text =
+            format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nimported\n");
+        git.odb().unwrap().write(git2::ObjectType::Commit, text.as_bytes()).unwrap().to_string()
+    };
+    let malformed = commit(&first, "Ada a@example.com 1400000000 +0000");
+    let head = commit(&malformed, "Ada <a@example.com> 1700000000 +0000");
+    assert!(
+        git.find_commit(malformed.parse().unwrap()).is_err(),
+        "libgit2 reads it: the test is moot"
+    );
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(None).unwrap();
+    origin.set("main", &head);
+    assert_eq!(mirror.fetch(None), Ok(fetched_main(&head)));
+    let in_place = clade::internals::git::Repository::discover(&origin.path()).unwrap();
+    for repository in [mirror.repository().unwrap(), in_place] {
+        let is_ancestor = |old: &str, new: &str| repository.is_ancestor(id(old), id(new)).unwrap();
+        assert!(is_ancestor(&first, &head) && is_ancestor(&malformed, &head));
+        assert!(!is_ancestor(&head, &first) && !is_ancestor(&head, &malformed));
+    }
+}
+
+#[test]
 fn a_file_in_place_of_a_directory_does_not_end_the_start() {
     let (origin, first) = Origin::with_a_commit();
     for name in ["mirror.git", "mirror.git/objects", "mirror.git/objects/pack", "mirror.git/refs"] {

@@ -1,0 +1,52 @@
+//! What a commit leads to, read without what it says of people and times: libgit2 refuses a commit with a malformed author,
+//! and old imports have such commits.
+
+use git2::Oid;
+
+/// The tree and the parents of a commit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CommitLinks {
+    pub(super) tree: Oid,
+    pub(super) parents: Vec<Oid>,
+}
+
+impl CommitLinks {
+    /// Reads the first lines of a commit; none if they are not those of one.
+    pub(super) fn parse(content: &[u8]) -> Option<Self> {
+        let mut lines = content.split(|it| *it == b'\n');
+        let id = |line: &[u8], name: &str| {
+            let text = std::str::from_utf8(line.strip_prefix(name.as_bytes())?).ok()?;
+            Oid::from_str(text).ok().filter(|_| text.len() == 40)
+        };
+        let tree = id(lines.next()?, "tree ")?;
+        let mut parents = Vec::new();
+        for line in lines.take_while(|it| it.starts_with(b"parent ")) {
+            parents.push(id(line, "parent ")?);
+        }
+        Some(Self { tree, parents })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_say_what_a_commit_leads_to() {
+        let [a, b, c] = ["a", "b", "c"].map(|it| it.repeat(40));
+        let oid = |it: &str| Oid::from_str(it).unwrap();
+        let links = |text: String| {
+            let links = CommitLinks::parse(text.as_bytes())?;
+            Some((links.tree, links.parents))
+        };
+        assert_eq!(links(format!("tree {a}\nauthor x\nparent {b}\n")), Some((oid(&a), vec![])));
+        let two = format!("tree {a}\nparent {b}\nparent {c}\nauthor <\n\nparent {a}\n");
+        assert_eq!(links(two), Some((oid(&a), vec![oid(&b), oid(&c)])));
+        assert_eq!(links(format!("tree {a}")), Some((oid(&a), vec![])));
+        for wrong in
+            ["", "tree", "tree abc\n", &format!("tree {a}\nparent abc\n"), &format!("{a}\n")]
+        {
+            assert_eq!(links(wrong.to_owned()), None, "{wrong}");
+        }
+    }
+}
