@@ -1,7 +1,7 @@
 //! What a commit leads to, read without what it says of people and times: libgit2 refuses a commit with a malformed author,
 //! and old imports have such commits.
 
-use git2::Oid;
+use git2::{ErrorClass, ErrorCode, Odb, Oid};
 
 /// The tree and the parents of a commit.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,8 +11,21 @@ pub(super) struct CommitLinks {
 }
 
 impl CommitLinks {
+    /// Reads a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be read, or does not begin as a commit.
+    pub(super) fn read(database: &Odb<'_>, id: Oid) -> Result<Self, git2::Error> {
+        let commit = database.read(id)?;
+        Self::parse(commit.data()).ok_or_else(|| {
+            let message = format!("the commit {id} is damaged: it names no tree");
+            git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message)
+        })
+    }
+
     /// Reads the first lines of a commit; none if they are not those of one.
-    pub(super) fn parse(content: &[u8]) -> Option<Self> {
+    fn parse(content: &[u8]) -> Option<Self> {
         let mut lines = content.split(|it| *it == b'\n');
         let id = |line: &[u8], name: &str| {
             let text = std::str::from_utf8(line.strip_prefix(name.as_bytes())?).ok()?;

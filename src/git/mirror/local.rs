@@ -140,11 +140,7 @@ impl Source {
             closure.objects.push(id);
             match kind {
                 ObjectType::Commit => {
-                    let commit = from.read(id).map_err(fail)?;
-                    let links = CommitLinks::parse(commit.data()).ok_or_else(|| {
-                        let detail = format!("the commit {id} is damaged: it names no tree");
-                        attempt.error(FetchFailure::CorruptObjects, detail)
-                    })?;
+                    let links = CommitLinks::read(from, id).map_err(fail)?;
                     waiting.extend(links.parents);
                     waiting.push(links.tree);
                 }

@@ -181,8 +181,8 @@ fn alternates_that_name_each_other_are_collected_once() {
     let names: Vec<PathBuf> = (0..40).map(|it| root.join(format!("{it}"))).collect();
     for objects in &names {
         fs::create_dir_all(objects.join("info")).unwrap();
-        let lines: String = (0..40).map(|it| format!("../{it}/info/..\n../{it}\n")).collect();
-        fs::write(objects.join("info/alternates"), lines + "/absent\n").unwrap();
+        let lines: Vec<_> = (0..40).map(|it| format!("../{it}/info/..\n../{it}\n")).collect();
+        fs::write(objects.join("info/alternates"), lines.concat() + "/absent\n").unwrap();
     }
     let (first, expected) = (names[0].clone(), names);
     let found = ends("alternates", move || {
@@ -194,12 +194,12 @@ fn alternates_that_name_each_other_are_collected_once() {
     let mut expected = expected;
     expected.sort();
     assert_eq!(found, expected);
-    let many: String =
+    let many: Vec<_> =
         (0..200).map(|it| format!("{}\n", root.join(format!("x{it}")).display())).collect();
     for number in 0..200 {
         fs::create_dir_all(root.join(format!("x{number}"))).unwrap();
     }
-    fs::write(root.join("0/info/alternates"), many).unwrap();
+    fs::write(root.join("0/info/alternates"), many.concat()).unwrap();
     let error = add_directories(&root.join("0"), &mut Vec::new(), 0).unwrap_err();
     assert!(error.contains("remove lines from") && error.contains("0/info/alternates"), "{error}");
 }

@@ -160,18 +160,14 @@ impl Repository {
     /// where libgit2 has failed, since it reads all of the history.
     fn is_linked(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, git2::Error> {
         let database = self.inner.odb()?;
+        CommitLinks::read(&database, oid(ancestor))?;
         let (mut seen, mut waiting) = (HashSet::new(), vec![oid(descendant)]);
         while let Some(id) = waiting.pop() {
             if id == oid(ancestor) {
                 return Ok(true);
             }
             if seen.insert(id) {
-                let commit = database.read(id)?;
-                let links = CommitLinks::parse(commit.data()).ok_or_else(|| {
-                    let message = format!("the commit {id} is damaged: it names no tree");
-                    git2::Error::new(git2::ErrorCode::GenericError, git2::ErrorClass::Odb, message)
-                })?;
-                waiting.extend(links.parents);
+                waiting.extend(CommitLinks::read(&database, id)?.parents);
             }
         }
         Ok(false)
