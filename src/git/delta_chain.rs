@@ -33,7 +33,7 @@ const BY_NAME: u8 = 7;
 /// Returns an error if a file cannot be read.
 pub(super) fn has_cycle(index: &Path) -> io::Result<bool> {
     let pack = File::open(index.with_extension("pack"))?;
-    let Some(mut chains) = DeltaChains::of(&fs::read(index)?, pack) else { return Ok(false) };
+    let Some(mut chains) = DeltaChains::of(fs::read(index)?, pack) else { return Ok(false) };
     let mut offsets = chains.offsets.clone();
     offsets.sort_unstable();
     // What is based on an offset stands before it; without such a delta, each chain ends where the pack begins.
@@ -59,7 +59,7 @@ pub(super) fn has_cycle(index: &Path) -> io::Result<bool> {
 
 /// The objects of a pack, and what deltas are based on.
 struct DeltaChains {
-    names: Vec<[u8; HASH]>,
+    index: Vec<u8>,
     /// In the order of the names.
     offsets: Vec<u64>,
     pack: BufReader<File>,
@@ -68,26 +68,28 @@ struct DeltaChains {
 
 impl DeltaChains {
     /// Reads the index; none if it is not one of version 2, or of a pack that is too large.
-    fn of(index: &[u8], pack: File) -> Option<Self> {
+    fn of(index: Vec<u8>, pack: File) -> Option<Self> {
         let count = index.get(NAMES - 4..NAMES)?;
         let count = usize::try_from(u32::from_be_bytes(count.try_into().ok()?)).ok()?;
         if count > MOST {
             return None;
         }
-        let (names, rest) = index.get(NAMES..)?.split_at_checked(count * HASH)?;
-        let (short, long) = rest.get(count * CHECKSUM..)?.split_at_checked(count * 4)?;
-        let offset = |bytes: &[u8]| {
-            let short = u32::from_be_bytes(bytes.try_into().ok()?);
+        let offsets = index.get(NAMES + count * (HASH + CHECKSUM)..)?;
+        let (short, long) = offsets.split_at_checked(count * 4)?;
+        let offset = |bytes: &[u8; 4]| {
+            let short = u32::from_be_bytes(*bytes);
             let Some(at) = short.checked_sub(LONG) else { return Some(u64::from(short)) };
             let at = usize::try_from(at).ok()? * 8;
             Some(u64::from_be_bytes(long.get(at..at + 8)?.try_into().ok()?))
         };
-        Some(Self {
-            names: names.chunks_exact(HASH).filter_map(|it| it.try_into().ok()).collect(),
-            offsets: short.chunks_exact(4).map(offset).collect::<Option<_>>()?,
-            pack: BufReader::with_capacity(BUFFER, pack),
-            position: 0,
-        })
+        let offsets = short.as_chunks().0.iter().map(offset).collect::<Option<_>>()?;
+        Some(Self { index, offsets, pack: BufReader::with_capacity(BUFFER, pack), position: 0 })
+    }
+
+    fn offset_of(&self, name: [u8; HASH]) -> Option<u64> {
+        let names = self.index.get(NAMES..NAMES + self.offsets.len() * HASH)?;
+        let at = names.as_chunks().0.binary_search(&name).ok()?;
+        self.offsets.get(at).copied()
     }
 
     /// Returns the offset of what a delta is based on; none of an object that is not a delta, or is cut short.
@@ -121,9 +123,8 @@ impl DeltaChains {
                 Ok(offset.checked_sub(before).filter(|_| before != 0))
             }
             BY_NAME => {
-                let name: [u8; HASH] = self.bytes()?;
-                let at = self.names.binary_search(&name).ok();
-                Ok(at.and_then(|it| self.offsets.get(it)).copied())
+                let name = self.bytes()?;
+                Ok(self.offset_of(name))
             }
             _ => Ok(None),
         }

@@ -8,6 +8,7 @@ use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{
     FetchError, FetchFailure, NewCommit, ObjectFault, ReadError, Repository, ResolveError,
+    RevisionError,
 };
 use crate::model::CommitId;
 use crate::reconcile::errors::LookupError;
@@ -90,7 +91,7 @@ impl Applier {
             let repository =
                 repository.map_err(|it| WriteError::Unreachable(self.source.open_failed(&it)))?;
             let branch = self.source.write_branch(&repository, observed);
-            let branch = branch.map_err(|error| self.without_branch(&error))?;
+            let branch = branch.map_err(|error| self.without_branch(&repository, &error))?;
             if branch.head == observed {
                 return Ok((repository, branch));
             }
@@ -101,12 +102,15 @@ impl Applier {
     }
 
     /// Returns the error of a write to a branch that the repository does not have, or whose commit cannot be read.
-    fn without_branch(&self, error: &ResolveError) -> WriteError {
+    fn without_branch(&self, repository: &Repository, error: &ResolveError) -> WriteError {
         match error {
-            ResolveError::Unknown(_) => WriteError::Unreachable(FetchError {
-                failure: FetchFailure::RefNotFound,
-                message: error.to_string(),
-            }),
+            ResolveError::Unknown(RevisionError { revision }) => {
+                let branch = Some(&**revision).filter(|it| *it != "HEAD");
+                WriteError::Unreachable(FetchError {
+                    failure: FetchFailure::RefNotFound,
+                    message: repository.why_missing(branch),
+                })
+            }
             ResolveError::Unreadable(error) => self.planner.unreadable(error),
         }
     }
