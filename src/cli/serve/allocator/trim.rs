@@ -29,17 +29,49 @@ impl LowWater {
     }
 }
 
+/// When freed memory is returned once more: at the peak it was still in use.
+#[derive(Debug)]
+struct Again {
+    at: Instant,
+    pause: Duration,
+}
+
+/// The pauses between the first trims after a peak and the last ones; each is twice as long as the one before.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(30)];
+
+impl Again {
+    /// Begins to wait, after the memory has grown.
+    fn after(grown: Instant) -> Self {
+        let [pause, _] = PAUSES;
+        Self { at: grown + pause, pause }
+    }
+
+    /// Waits for longer; none if what is in use by now is not only for a while.
+    fn next(&self, now: Instant) -> Option<Self> {
+        let [_, longest] = PAUSES;
+        let pause = self.pause * 2;
+        (pause <= longest).then(|| Self { at: now + pause, pause })
+    }
+}
+
 /// Returns freed memory whenever the resident memory has grown, until the process ends.
 pub(in crate::cli::serve) fn keep_trimming() -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name("trim".to_owned());
     thread.spawn(|| {
         let mut low = LowWater(0);
+        let mut again: Option<Again> = None;
         // Without /proc nothing is known of the memory.
         while let Some(resident) = resident() {
             let began = Instant::now();
-            if low.is_exceeded(resident) {
+            let has_grown = low.is_exceeded(resident);
+            let is_due = again.as_ref().is_some_and(|it| it.at <= began);
+            if has_grown || is_due {
                 arenas::trim();
                 low = LowWater(self::resident().unwrap_or(resident));
+                again = match has_grown {
+                    true => Some(Again::after(began)),
+                    false => again.and_then(|it| it.next(began)),
+                };
             }
             std::thread::sleep(INTERVAL.max(began.elapsed() * PAUSE));
         }
@@ -88,6 +120,18 @@ mod tests {
         assert!(low.is_exceeded(101 + GROWTH));
         assert!(!low.is_exceeded(50), "it fell by itself");
         assert!(low.is_exceeded(51 + GROWTH));
+    }
+
+    #[test]
+    fn memory_is_returned_later_as_well_and_not_forever() {
+        let began = Instant::now();
+        let mut again = Again::after(began);
+        let mut trims = 1;
+        while let Some(next) = again.next(again.at) {
+            assert!(next.at - again.at == again.pause * 2);
+            (again, trims) = (next, trims + 1);
+        }
+        assert!(again.at - began > Duration::from_mins(30) && trims < 15, "{trims}");
     }
 
     #[test]
