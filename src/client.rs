@@ -66,6 +66,9 @@ pub struct JsonReply {
 /// The most bytes of an answer: pages of nodes with their facts are large.
 const ANSWER_BYTES: u64 = 256 << 20;
 
+/// The most bytes of a list, which is used while it arrives: a page of the largest nodes has 8 GiB.
+const LIST_BYTES: u64 = 16 << 30;
+
 /// The most bytes of an error.
 const REFUSAL_BYTES: u64 = 1 << 20;
 
@@ -164,7 +167,7 @@ impl Client {
             let no_list = ClientError::Answer(format!("`{}{path}` has no list", self.name));
             return Err(self.json(path, &reply)?.document().err().unwrap_or(no_list));
         }
-        let text = response.body_mut().with_config().limit(ANSWER_BYTES).reader();
+        let text = response.body_mut().with_config().limit(LIST_BYTES).reader();
         list::read(text, largest, each).map_err(|reason| {
             ClientError::Answer(format!("the answer of `{}` cannot be used: {reason}", self.name))
         })

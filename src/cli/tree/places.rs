@@ -8,7 +8,7 @@ use crate::classification::{ClassSources, Explanation, Final, Outcome, ValueSour
 use crate::cli::repository::LoadedRepository;
 use crate::diagnostic::{Place, visible};
 use crate::hierarchy::Hierarchy;
-use crate::http::types::BlamedValue;
+use crate::http::types::LocatedValue;
 use crate::model::{ClassName, GroupId, Key};
 
 /// Who defines a value: a group, or the node itself.
@@ -48,8 +48,8 @@ impl WrittenPlaces {
     }
 
     /// Takes the places that a daemon names.
-    pub(super) fn of_daemon(values: &[BlamedValue]) -> Self {
-        let place = |it: &BlamedValue| {
+    pub(super) fn of_daemon(values: &[LocatedValue]) -> Self {
+        let place = |it: &LocatedValue| {
             let place = format!("{}:{}", visible(it.file.as_ref()?), it.line?);
             Some(((it.group_id, it.key.clone()), place))
         };

@@ -18,7 +18,7 @@ use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
 use crate::client::{Client, JsonReply};
 use crate::hierarchy::{Estate, Hierarchy};
-use crate::http::types::{BlamedValue, Explanation, IndividualClassification};
+use crate::http::types::{Explanation, IndividualClassification, LocatedValue};
 use crate::model::{Individual, Interpolation, Node};
 
 /// How long a daemon may take for an answer.
@@ -60,10 +60,11 @@ impl RemoteExplanation {
 
     /// Returns where the daemon says that the values of a node are written; nothing where it cannot say it.
     pub(super) fn places(&self, node: &str) -> WrittenPlaces {
+        // Not the blame, which reads the whole history of each file.
         let path =
-            format!("/controller/nodes/{}/blame", utf8_percent_encode(node, NON_ALPHANUMERIC));
+            format!("/controller/nodes/{}/values", utf8_percent_encode(node, NON_ALPHANUMERIC));
         let values = self.daemon.get_json(&path).and_then(JsonReply::document).ok();
-        let values = values.and_then(|it| serde_json::from_value::<Vec<BlamedValue>>(it).ok());
+        let values = values.and_then(|it| serde_json::from_value::<Vec<LocatedValue>>(it).ok());
         WrittenPlaces::of_daemon(&values.unwrap_or_default())
     }
 
