@@ -180,7 +180,7 @@ fn parse(line: &CommandLine) -> Result<Cli<Command>, clap::Error> {
 fn definition_for(arguments: &[OsString]) -> clap::Command {
     match arguments.get(1) {
         Some(name) if name == enc::FILE.command => {
-            examples::with_examples(<Cli<EncAlone> as CommandFactory>::command())
+            defined(<Cli<EncAlone> as CommandFactory>::command())
         }
         _ => command(),
     }
@@ -188,12 +188,36 @@ fn definition_for(arguments: &[OsString]) -> clap::Command {
 
 /// Returns the definition of the command line, for generated documents.
 pub fn command() -> clap::Command {
-    examples::with_examples(<Cli<Command> as CommandFactory>::command())
+    defined(<Cli<Command> as CommandFactory>::command())
+}
+
+fn defined(command: clap::Command) -> clap::Command {
+    without_values(examples::with_examples(command))
+}
+
+/// Keeps the values of environment variables out of the help: URLs have passwords in them.
+fn without_values(command: clap::Command) -> clap::Command {
+    command.mut_args(|it| it.hide_env_values(true)).mut_subcommands(without_values)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_help_shows_the_value_of_a_variable() {
+        let whole = command();
+        let mut open = vec![&whole];
+        let mut count = 0;
+        while let Some(command) = open.pop() {
+            for argument in command.get_arguments().filter(|it| it.get_env().is_some()) {
+                assert!(argument.is_hide_env_values_set(), "{argument}");
+                count += 1;
+            }
+            open.extend(command.get_subcommands());
+        }
+        assert!(count > 100, "{count}");
+    }
 
     #[test]
     fn the_command_line_is_well_defined() {

@@ -273,7 +273,6 @@ pub(in crate::cli) struct ServeSettings {
         long,
         value_name = "LOCATION",
         env = "CLADE_STORE",
-        hide_env_values = true,
         value_parser = StoreLocationParser,
         help_heading = "Check-ins"
     )]
