@@ -107,6 +107,13 @@ impl ApiError {
         )
     }
 
+    /// A part of the request beside its body cannot be read.
+    pub(super) fn malformed_head(message: impl Into<String>) -> Self {
+        let message = message.into();
+        let details = MalformedBody { body: String::new(), error: message.clone() };
+        Self::new(ErrorKind::MalformedRequest, message, details)
+    }
+
     pub(super) fn schema_violation(submitted: Value, schema: &str, error: Value) -> Self {
         Rejection::schema_violation(submitted, schema, error).into()
     }

@@ -21,7 +21,6 @@ use tower::{Layer, Service};
 
 use super::error::ApiError;
 use super::request_context::{REQUEST_ID, RequestContext, RequestId};
-use super::types::ErrorKind;
 use crate::telemetry::{Metrics, RequestMetrics};
 
 /// A link that is followed from a page here must not pass the URL on, which may have had a token in it.
@@ -180,8 +179,7 @@ fn as_api_error(response: Response) -> Response {
     let status = response.status();
     if status == StatusCode::BAD_REQUEST && is_text {
         let message = "The path of your request cannot be read.";
-        return ApiError::new(ErrorKind::MalformedRequest, message, serde_json::Value::Null)
-            .into_response();
+        return ApiError::malformed_head(message).into_response();
     }
     response
 }

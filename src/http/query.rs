@@ -8,7 +8,6 @@ use axum::http::request::Parts;
 use jiff::Timestamp;
 
 use super::error::ApiError;
-use super::types::ErrorKind;
 
 /// The parameters of a request's query.
 #[derive(Debug)]
@@ -23,11 +22,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
         }
         match Query::<HashMap<String, String>>::from_request_parts(parts, state).await {
             Ok(Query(parameters)) => Ok(Self(parameters)),
-            Err(_) => Err(ApiError::new(
-                ErrorKind::MalformedRequest,
-                "The query of your request cannot be read.",
-                parts.uri.query().unwrap_or_default(),
-            )),
+            Err(_) => {
+                let query = parts.uri.query().unwrap_or_default();
+                let message = format!("The query of your request cannot be read: `{query}`.");
+                Err(ApiError::malformed_head(message))
+            }
         }
     }
 }
@@ -67,8 +66,9 @@ impl Parameters {
         let Some(text) = self.get(name) else { return Ok(None) };
         // A `+` that the client did not encode arrives as a blank.
         text.replace(' ', "+").parse().map(Some).map_err(|_| {
-            let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
-            ApiError::new(ErrorKind::MalformedRequest, message, name)
+            ApiError::malformed_head(format!(
+                "The parameter `{name}` must be a time such as 2026-10-03T02:10:00Z, not `{text}`."
+            ))
         })
     }
 

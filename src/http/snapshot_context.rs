@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::access::Caller;
 use super::blocking::REPOSITORY;
@@ -17,7 +16,6 @@ use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::request_context::RequestContext;
-use super::types::ErrorKind;
 use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
@@ -112,7 +110,7 @@ impl Named {
             (None, None) => headers.get(COMMIT).map(read_commit).transpose()?.map(Self::Answered),
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
-                return Err(ApiError::new(ErrorKind::MalformedRequest, message, Value::Null));
+                return Err(ApiError::malformed_head(message));
             }
             (Some(revision), None) => Some(Self::Revision(revision.to_owned())),
             (None, Some(time)) => Some(Self::Time(time)),
@@ -183,7 +181,7 @@ impl CommitAsker {
 fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
     named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
         let message = "The header X-Clade-Commit is not the full id of a commit.";
-        ApiError::new(ErrorKind::MalformedRequest, message, Value::Null)
+        ApiError::malformed_head(message)
     })
 }
 
