@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use rayon::ThreadPool;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
@@ -30,6 +32,15 @@ pub(super) async fn run_blocking<T: Send + 'static>(
         work()
     };
     tokio::task::spawn_blocking(work).await.map_err(|_| Panicked)
+}
+
+/// Runs work of a blocking thread on one of others, which may block as well, and waits for it.
+pub(super) fn run_on<T: Send>(threads: &ThreadPool, work: impl FnOnce() -> T + Send) -> T {
+    let runtime = Handle::try_current().ok();
+    threads.install(|| {
+        let _context = runtime.as_ref().map(Handle::enter);
+        work()
+    })
 }
 
 /// Requests that read from one place; only some of them do at a time.
@@ -110,6 +121,25 @@ pub(super) struct Turns {
     running: Semaphore,
 }
 
+/// The permits of a request for long work.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _request: SemaphorePermit<'static>,
+    running: Option<SemaphorePermit<'static>>,
+}
+
+impl Turn {
+    /// Lets the next request run. This one still counts among those that run or wait.
+    #[must_use]
+    pub(super) fn without_running(mut self) -> Self {
+        self.running = None;
+        self
+    }
+}
+
+/// How long a request for long work waits for its turn: such work takes minutes.
+const TURN_WAIT: Duration = Duration::from_mins(5);
+
 impl Turns {
     pub(super) const fn new() -> Self {
         Self { requests: Semaphore::const_new(TURNS), running: Semaphore::const_new(1) }
@@ -119,11 +149,12 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// Returns 503 `busy` if too many requests wait.
-    pub(super) async fn take(&'static self) -> Result<[SemaphorePermit<'static>; 2], ApiError> {
+    /// Returns 503 `busy` if too many requests wait, or this one waits for too long.
+    pub(super) async fn take(&'static self) -> Result<Turn, ApiError> {
         let request = self.requests.try_acquire().map_err(|_| ApiError::busy())?;
-        let running = self.running.acquire().await.map_err(|_| ApiError::busy())?;
-        Ok([request, running])
+        let waited = tokio::time::timeout(TURN_WAIT, self.running.acquire()).await;
+        let running = waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)?;
+        Ok(Turn { _request: request, running: Some(running) })
     }
 }
 

@@ -9,12 +9,14 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use futures_util::future::{Either, ready};
+use rayon::ThreadPool;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::{Panicked, run_blocking};
+use super::blocking::{Panicked, run_blocking, run_on};
 use super::error::ApiError;
 use crate::model::Node;
+use crate::priority;
 
 /// The computations for one kind of requests: those of one lane never wait for those of another.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct Lane {
     running: Semaphore,
     /// The KiB of waiting requests.
     waiting: Semaphore,
+    /// Threads that yield to those that answer agents, where the computations of a lane take long.
+    yielding: Option<ThreadPool>,
 }
 
 /// How many KiB of requests may wait in one lane; more get 503.
@@ -44,7 +48,8 @@ pub(super) static TOOLS: LazyLock<Lane> =
     LazyLock::new(|| Lane::new(64 << 10, (cores() / 2).clamp(1, 4)));
 
 /// Lists of nodes, which read the store: one chunk at a time, since one node can take 150 MiB.
-pub(super) static LISTS: LazyLock<Lane> = LazyLock::new(|| Lane::new(0, 1));
+pub(super) static LISTS: LazyLock<Lane> =
+    LazyLock::new(|| Lane { yielding: priority::yielding_threads("lists"), ..Lane::new(0, 1) });
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
@@ -55,7 +60,8 @@ pub(super) const GROUP: usize = 64;
 
 impl Lane {
     fn new(heavy: usize, running: usize) -> Self {
-        Self { heavy, running: Semaphore::new(running), waiting: Semaphore::new(WAITING) }
+        let (running, waiting) = (Semaphore::new(running), Semaphore::new(WAITING));
+        Self { heavy, running, waiting, yielding: None }
     }
 
     /// Runs a computation; the weight is about how many bytes it reads.
@@ -82,7 +88,7 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let permit = self.admit(weight).await?;
-        run_admitted(permit, work).await
+        self.run_admitted(permit, work).await
     }
 
     /// Runs the computation of a further chunk of a response: it waits without a limit.
@@ -91,7 +97,25 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let permit = self.running.acquire().await.map_err(|_| ApiError::busy())?;
-        run_admitted(permit, work).await
+        self.run_admitted(permit, work).await
+    }
+
+    /// Runs work on a thread that may block. The thread holds the permit: the work goes on when its client
+    /// disconnects.
+    async fn run_admitted<T: Send + 'static>(
+        &'static self,
+        permit: SemaphorePermit<'static>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let work = move || {
+            let _permit = permit;
+            match &self.yielding {
+                Some(threads) => run_on(threads, work),
+                None => work(),
+            }
+        };
+        let done = run_blocking(work).await;
+        done.map_err(|Panicked| ApiError::internal("The answer could not be computed."))
     }
 
     async fn admit(&self, weight: usize) -> Result<SemaphorePermit<'_>, ApiError> {
@@ -103,20 +127,6 @@ impl Lane {
         let waited = tokio::time::timeout(WAIT, self.running.acquire()).await;
         waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
     }
-}
-
-/// Runs work on a thread that may block. The thread holds the permit: the work goes on when its client
-/// disconnects.
-async fn run_admitted<T: Send + 'static>(
-    permit: SemaphorePermit<'static>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    let work = move || {
-        let _permit = permit;
-        work()
-    };
-    let done = run_blocking(work).await;
-    done.map_err(|Panicked| ApiError::internal("The answer could not be computed."))
 }
 
 /// Returns the weight of a node: about the bytes of its facts and trusted data.
