@@ -72,7 +72,7 @@ fn diff() {
         nodes.par_iter().map(|node| (node.name.clone(), comparison.node(node))).collect();
     let mut survey = Survey::default();
     survey.extend(compared);
-    let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
+    let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey).unwrap();
     let took = began.elapsed();
     println!(
         "| one file changed, 10,000 nodes, 1,000 groups: {} nodes change | {:.3} s | 5 s |",
@@ -124,7 +124,7 @@ fn stored() {
         let compared_after = (began.elapsed(), cpu().saturating_sub(computed));
         let mut survey = Survey::default();
         survey.extend(compared);
-        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
+        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey).unwrap();
         println!(
             "| {NODES} stored nodes, {facts:?} facts, of which {what} change: {} | {:.3} s ({:.1} µs of a processor a node), with the report {:.3} s | 1 s |",
             impact.changed(),

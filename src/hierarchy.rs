@@ -115,8 +115,13 @@ impl Hierarchy {
     }
 
     /// Returns the group at a place.
-    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
     pub fn group(&self, index: GroupIndex) -> &Group {
+        self.shared_group(index)
+    }
+
+    /// Returns the group at a place, to share it with another hierarchy.
+    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
+    pub(crate) fn shared_group(&self, index: GroupIndex) -> &Arc<Group> {
         &self.groups[index.0 as usize]
     }
 

@@ -8,10 +8,13 @@
 //! changes back: the node is classified in mixtures of the two states.
 
 mod causes;
+mod change_digest;
 mod changed_key;
 mod compare;
 mod comparison;
 mod differences;
+mod digest;
+mod family;
 mod groups;
 mod keys;
 mod mixture;
@@ -19,8 +22,11 @@ mod node_files;
 mod nodes;
 mod read;
 mod report;
+mod shared_value;
+mod survey;
 mod trouble;
 mod version;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -32,9 +38,13 @@ pub use comparison::StateComparison;
 pub use groups::How;
 pub use keys::StateFiles;
 pub use nodes::{
-    Causes, Change, ChangeRef, Difference, GroupName, NodeComparison, ValueChange, ValueKind,
+    Causes, Change, ChangeRef, Difference, GroupName, NodeComparison, ReportEntry, ValueChange,
+    ValueKind,
 };
-pub use report::{CausingChange, Impact, ReportEntry, Survey};
+pub use report::{CausingChange, Impact};
+pub use survey::Survey;
+#[cfg(feature = "daemon")]
+pub use survey::SurveyTooLarge;
 
 /// One of the two states that are compared.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@ pub use group::{Classes, Group, Individual};
 pub(crate) use group::{shared_classes, shared_variables};
 pub use id::{GroupId, GroupIdError};
 pub use interpolation::Interpolation;
-pub use json_values::{NODE_VALUES, has_more_values, map_memory, value_memory};
+pub use json_values::{NODE_VALUES, has_more_values, map_memory, memory_of, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
 };

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
+use serde_json::to_value;
 
 use super::Exit;
 use super::nodes::NodesArgs;
@@ -85,13 +86,12 @@ impl DiffCommand {
         );
         let report =
             DiffReport { base: &base, head: &head, impact: &impact, unreadable: &unreadable };
-        let text = match self.format {
-            DiffFormat::Human => human::write(&report, output.colour()),
-            DiffFormat::Markdown => markdown::write(&report),
-            DiffFormat::Json => DataFormat::Json.write(&report.to_value()),
-            DiffFormat::Yaml => DataFormat::Yaml.write(&report.to_value()),
-        };
-        output.data(&text)?;
+        match self.format {
+            DiffFormat::Human => output.data(&human::write(&report, output.colour()))?,
+            DiffFormat::Markdown => output.data(&markdown::write(&report))?,
+            DiffFormat::Json => output.json(&report)?,
+            DiffFormat::Yaml => output.data(&DataFormat::Yaml.write(&to_value(&report)?))?,
+        }
         if !unreadable.is_empty() && !self.ignore_bad_facts {
             output.note(&format!(
                 "error: {} facts files could not be read; --ignore-bad-facts continues without them",
@@ -129,7 +129,7 @@ impl DiffCommand {
         };
         let read = self.nodes.read(&mentioned(sides)?, &mut compare_all, output)?;
         let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
-        Ok((Impact::gather(groups, node_files, survey), read.unreadable))
+        Ok((Impact::gather(groups, node_files, survey)?, read.unreadable))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Data on stdout, all else on stderr.
 
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{BufWriter, ErrorKind, IsTerminal as _, Write as _};
 
 use anyhow::Result;
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::page::Page;
@@ -58,6 +59,16 @@ impl Output {
     pub(super) fn data(&mut self, text: &str) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Writes JSON over several lines, while it is made.
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
+    pub(super) fn json(&mut self, data: &impl Serialize) -> Result<()> {
+        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, data).map_err(std::io::Error::from)?;
+        stdout.write_all(b"\n")?;
         stdout.flush()?;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Building the tree, and finding out why it cannot be built.
 
+use std::borrow::Borrow;
 use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
@@ -25,25 +26,28 @@ impl Hierarchy {
 
     /// Builds the tree of groups in which [`check`] finds nothing; adds the root group if they do
     /// not have it.
-    pub(crate) fn of_checked(mut groups: Vec<Group>) -> Self {
-        if !groups.iter().any(|group| group.id == GroupId::ROOT) {
-            groups.extend(root_group());
+    pub(crate) fn of_checked<G>(mut groups: Vec<G>) -> Self
+    where
+        G: Borrow<Group> + From<Group> + Into<Arc<Group>>,
+    {
+        if !groups.iter().any(|group| group.borrow().id == GroupId::ROOT) {
+            groups.extend(root_group().map(G::from));
         }
         Self::arrange(groups)
     }
 
     /// Puts groups, of which each but the root has its parent among them, in preorder.
-    fn arrange(groups: Vec<Group>) -> Self {
+    fn arrange<G: Borrow<Group> + Into<Arc<Group>>>(groups: Vec<G>) -> Self {
         let count = groups.len();
         let numbers: HashMap<GroupId, usize> =
-            groups.iter().enumerate().map(|(number, group)| (group.id, number)).collect();
+            groups.iter().enumerate().map(|(number, group)| (group.borrow().id, number)).collect();
         let parent = |group: &Group| match group.id {
             GroupId::ROOT => count,
             _ => numbers.get(&group.parent).copied().unwrap_or(count),
         };
         // Siblings stand together and in order; above the root there is one more place.
         let mut waiting: Vec<(usize, Arc<Group>)> =
-            groups.into_iter().map(|group| (parent(&group), Arc::new(group))).collect();
+            groups.into_iter().map(|group| (parent(group.borrow()), group.into())).collect();
         let mut starts = vec![0; count + 2];
         for (parent, _) in &waiting {
             if let Some(start) = starts.get_mut(parent + 1) {

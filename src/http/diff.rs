@@ -1,25 +1,37 @@
 //! What a change does to the nodes that have checked in.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Json;
 use axum::extract::{Path, State};
-use serde_json::{Map, Value};
+use axum::response::Response;
+use serde_json::json;
 
-use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
+use super::blocking::{Panicked, REPOSITORY, Turn, Turns, run_blocking};
+use super::compute::LISTS;
 use super::error::ApiError;
 use super::fleet::{self, Surveyor};
+use super::json_list::CHUNK;
 use super::node_lookup::FactsPolicy;
-use super::openapi::errors::{PathErrors, StoreErrors, ValidCommitErrors};
+use super::openapi::errors::{ComparisonErrors, PathErrors, StoreErrors, ValidCommitErrors};
+use super::streamed::{self, Chunk};
 use super::types::{Diff, DiffSide};
 use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
+use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::store::{CheckIns, ScanExtent};
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
 static COMPARISONS: Turns = Turns::new();
+
+/// About how many bytes of memory the differences of the nodes may take.
+const LARGEST: usize = 64 << 20;
+
+/// What takes fewer bytes is kept for a slow client while others compare.
+const SMALL: usize = 4 << 20;
 
 /// What a change does to the nodes that have checked in.
 #[utoipa::path(
@@ -29,6 +41,7 @@ static COMPARISONS: Turns = Turns::new();
         (status = 200, body = Diff),
         PathErrors,
         ValidCommitErrors,
+        ComparisonErrors,
         StoreErrors,
     ),
 )]
@@ -37,55 +50,166 @@ pub(super) async fn diff(
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,
     Path((base, head)): Path<(String, String)>,
-) -> Result<Json<Diff>, ApiError> {
+) -> Result<Response, ApiError> {
     let turn = COMPARISONS.take().await?;
     let permit = REPOSITORY.admit().await?;
+    let presence = ClientPresence::default();
+    let is_gone = presence.watch();
     let compare = move || {
-        let _permits = (turn, permit);
-        compare(&controller, &check_ins, &facts, &base, &head)
+        let compared = FleetComparison { controller, check_ins, facts, is_gone }.of(&base, &head);
+        drop(permit);
+        compared.map(|it| DiffText::new(it, turn))
     };
     let done = run_blocking(compare).await;
-    done.map_err(|Panicked| ApiError::internal("The commits could not be compared."))?.map(Json)
+    let mut text =
+        done.map_err(|Panicked| ApiError::internal("The commits could not be compared."))??;
+    streamed::stream(&LISTS, 0, move || Ok::<_, Infallible>(text.next_chunk())).await
 }
 
-fn compare(
-    controller: &Controller,
-    check_ins: &CheckIns,
-    facts: &FactsPolicy,
-    base: &str,
-    head: &str,
-) -> Result<Diff, ApiError> {
-    let old = controller.snapshot_to_compare(base)?;
-    let new = controller.snapshot_to_compare(head)?;
-    // A snapshot does not keep where the values of nodes are written.
-    let unknown = BTreeMap::new();
-    let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
-    let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
-    let indexes = [&old, &new].map(|it| it.index().clone());
-    let comparison = StateComparison::with_indexes(before, after, indexes);
-    let paths = old.mentioned().union(new.mentioned());
-    let paths = paths.with_mixtures([before.estate, after.estate]);
-    let examine = |node: Node| (node.name.clone(), comparison.node(&node));
-    let surveyor = Surveyor { examine: &examine, paths: &paths, facts };
-    let mut survey = Survey::default();
-    let unreadable = surveyor.survey(
-        |each| fleet::read(check_ins, &paths, ScanExtent::All, each),
-        &mut |compared| {
-            survey.extend([compared]);
-        },
-    )?;
-    let (groups, node_files) = (comparison.groups(), comparison.node_files());
-    let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
-    let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);
-    impact.locate(
-        &StateFiles { side: before, read: &|path| text(old.commit, path) },
-        &StateFiles { side: after, read: &|path| text(new.commit, path) },
-    );
-    let side =
-        |revision: &str, commit| DiffSide { revision: revision.to_owned(), commit: Some(commit) };
-    let impact = match impact.to_value() {
-        Value::Object(impact) => impact,
-        _ => Map::new(),
-    };
-    Ok(Diff { base: side(base, old.commit), head: side(head, new.commit), impact, unreadable })
+/// Whether the client of a comparison waits for it. Dropped with the request, it tells those who watch.
+#[derive(Debug, Default)]
+struct ClientPresence(Arc<AtomicBool>);
+
+impl ClientPresence {
+    /// Returns what becomes true once the client is gone.
+    fn watch(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for ClientPresence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a comparison needs of the daemon.
+struct FleetComparison {
+    controller: Arc<Controller>,
+    check_ins: CheckIns,
+    facts: FactsPolicy,
+    is_gone: Arc<AtomicBool>,
+}
+
+/// What was compared, and what came of it.
+struct Compared {
+    sides: [DiffSide; 2],
+    impact: Impact,
+    unreadable: Vec<String>,
+    /// About how many bytes of memory it takes.
+    size: usize,
+}
+
+impl FleetComparison {
+    fn of(&self, base: &str, head: &str) -> Result<Compared, ApiError> {
+        let old = self.controller.snapshot_to_compare(base)?;
+        let new = self.controller.snapshot_to_compare(head)?;
+        // A snapshot does not keep where the values of nodes are written.
+        let unknown = BTreeMap::new();
+        let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
+        let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
+        let indexes = [&old, &new].map(|it| it.index().clone());
+        let comparison = StateComparison::with_indexes(before, after, indexes);
+        let paths = old.mentioned().union(new.mentioned());
+        let paths = paths.with_mixtures([before.estate, after.estate]);
+        let (survey, unreadable) = self.survey(&comparison, &paths)?;
+        let size = survey.size();
+        let (groups, node_files) = (comparison.groups(), comparison.node_files());
+        let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey)?;
+        let text = |commit, path: &str| self.controller.text(commit, path).map(String::into_bytes);
+        impact.locate(
+            &StateFiles { side: before, read: &|path| text(old.commit, path) },
+            &StateFiles { side: after, read: &|path| text(new.commit, path) },
+        );
+        let side = |revision: &str, commit| DiffSide {
+            revision: revision.to_owned(),
+            commit: Some(commit),
+        };
+        let sides = [side(base, old.commit), side(head, new.commit)];
+        Ok(Compared { sides, impact, unreadable, size })
+    }
+
+    /// Compares the nodes, until they are all compared, the client is gone, or what was found is too much.
+    fn survey(
+        &self,
+        comparison: &StateComparison<'_>,
+        paths: &MentionedPaths,
+    ) -> Result<(Survey, Vec<String>), ApiError> {
+        let is_over = AtomicBool::new(false);
+        let examine = |node: Node| {
+            let is_needed =
+                !is_over.load(Ordering::Relaxed) && !self.is_gone.load(Ordering::Relaxed);
+            is_needed.then(|| (node.name.clone(), comparison.node(&node)))
+        };
+        let surveyor = Surveyor { examine: &examine, paths, facts: &self.facts };
+        let mut survey = Survey::within(LARGEST);
+        let unreadable = surveyor.survey(
+            |each| fleet::read(&self.check_ins, paths, ScanExtent::All, each),
+            &mut |compared| {
+                survey.extend(compared);
+                is_over.store(survey.is_full(), Ordering::Relaxed);
+            },
+        )?;
+        Ok((survey, unreadable))
+    }
+}
+
+/// The text of a comparison, written while it is sent.
+struct DiffText {
+    compared: Compared,
+    progress: Progress,
+    /// What is large keeps others from comparing until it is sent.
+    _turn: Turn,
+}
+
+/// What of the text is written next.
+enum Progress {
+    Start,
+    Entry(usize),
+}
+
+impl DiffText {
+    fn new(compared: Compared, turn: Turn) -> Self {
+        let turn = if compared.size < SMALL { turn.without_running() } else { turn };
+        Self { compared, progress: Progress::Start, _turn: turn }
+    }
+
+    /// Writes the next chunk.
+    fn next_chunk(&mut self) -> Chunk {
+        let Compared { sides: [base, head], impact, unreadable, .. } = &self.compared;
+        let mut text = Vec::new();
+        let mut next = match self.progress {
+            Progress::Start => {
+                let fields = [
+                    ("{\"base\":", json!(base)),
+                    (",\"head\":", json!(head)),
+                    (",\"summary\":", impact.summary()),
+                    (",\"groups\":", impact.groups_to_value()),
+                    (",\"node_files\":", impact.node_files_to_value()),
+                ];
+                for (name, value) in fields {
+                    text.extend_from_slice(name.as_bytes());
+                    text.extend_from_slice(value.to_string().as_bytes());
+                }
+                text.extend_from_slice(b",\"changes\":[");
+                0
+            }
+            Progress::Entry(next) => next,
+        };
+        while text.len() < CHUNK {
+            let Some(entry) = impact.entries.get(next) else {
+                text.extend_from_slice(b"],\"unreadable\":");
+                text.extend_from_slice(json!(unreadable).to_string().as_bytes());
+                text.push(b'}');
+                return Chunk::Last(text);
+            };
+            if next > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(impact.entry_to_value(entry).to_string().as_bytes());
+            next += 1;
+        }
+        self.progress = Progress::Entry(next);
+        Chunk::More(text)
+    }
 }

@@ -69,6 +69,16 @@ impl Reversal<'_, '_, '_> {
         })
     }
 
+    /// Returns how many changes there are.
+    fn count(&self) -> u32 {
+        u32::try_from(self.case.units().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the set of all changes: the node gets what the base gives it once they are taken back.
+    fn all(&self) -> Mask {
+        Mask::MAX.checked_shr(Mask::BITS.saturating_sub(self.count())).unwrap_or(0)
+    }
+
     fn members(&self, mask: Mask) -> Vec<ChangeRef> {
         let members = self.case.units().iter().enumerate();
         members.filter(|(at, _)| mask & (1 << at) != 0).map(|(_, unit)| *unit).collect()
@@ -76,11 +86,11 @@ impl Reversal<'_, '_, '_> {
 
     /// Returns a set of changes that takes a difference back while no part of it does.
     fn together(&mut self, difference: usize) -> std::result::Result<Option<Mask>, Exhausted> {
-        let count = u32::try_from(self.case.units().len()).unwrap_or(u32::MAX);
-        let mut mask = match count {
-            0 => return Ok(None),
-            count => Mask::MAX >> (Mask::BITS - count),
-        };
+        let count = self.count();
+        let mut mask = self.all();
+        if mask == 0 {
+            return Ok(None);
+        }
         if !self.takes_back(mask, difference)? {
             return Ok(None);
         }
@@ -122,12 +132,19 @@ impl Reversal<'_, '_, '_> {
         if self.tried.len() >= BUDGET {
             return Err(Exhausted);
         }
-        let mixture = self.case.mixture(mask);
-        let result = mixture.classify(self.case.node());
-        let left = Left::of(self.base, &result, |id| self.case.name(id, mask));
         let identity = |id| self.comparison.identity(id);
-        let all: Box<[bool]> =
-            self.differences.iter().map(|it| left.is_back(it, &self.trouble, identity)).collect();
+        let name = |id| self.case.name(id, mask);
+        let find = |left: Left<'_>| -> Box<[bool]> {
+            let is_back = |it| left.is_back(it, &self.trouble, identity, name);
+            self.differences.iter().map(is_back).collect()
+        };
+        let all = if mask == self.all() {
+            find(Left::nothing(self.base, &self.trouble, identity))
+        } else {
+            let mixture = self.case.mixture(mask);
+            let result = mixture.classify(self.case.node());
+            find(Left::of(self.base, &result))
+        };
         let back = all.get(difference).copied().unwrap_or(false);
         self.tried.insert(mask, all);
         Ok(back)

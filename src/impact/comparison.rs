@@ -6,18 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hashbrown::HashMap as FastMap;
 
 use super::Side;
+use super::digest::TextDigest;
 use super::groups::{GroupChange, How, group_changes};
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef, Standing};
+use super::shared_value::SharedValue;
 use super::version::StateVersion;
-use crate::classification::ClassificationError;
+use crate::classification::{ClassificationError, SourcedValue};
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Interpolation, Node};
 use crate::rule::evaluate;
 use crate::snapshot::Index;
 
-/// What the causes of a node's differences follow from.
-pub(super) type CausesKey = Vec<(GroupId, u8)>;
+/// The causes of the differences of nodes, by what they follow from.
+#[derive(Debug, Default)]
+struct KnownCauses {
+    by_key: FastMap<TextDigest, Arc<[Causes]>>,
+    /// About how many bytes they take.
+    size: usize,
+}
+
+/// About how many bytes of causes are remembered; those of further sorts of nodes are found out for each node.
+const CAUSES_BYTES: usize = 16 << 20;
 
 /// Two states, prepared for comparing nodes.
 ///
@@ -42,7 +52,9 @@ pub struct StateComparison<'a> {
     entangled: Vec<GroupId>,
     /// The changes of groups that cannot be taken back without others.
     built_upon: HashSet<usize>,
-    known: Mutex<HashMap<CausesKey, Arc<[Causes]>>>,
+    known: Mutex<KnownCauses>,
+    /// The values of the states that differ for some node.
+    shared: Mutex<FastMap<TextDigest, SharedValue>>,
     /// The standing in the head of nodes that match the same groups.
     standings: Mutex<FastMap<Box<[GroupIndex]>, Standing>>,
 }
@@ -98,6 +110,7 @@ impl<'a> StateComparison<'a> {
             entangled: Vec::new(),
             built_upon: HashSet::new(),
             known: Mutex::default(),
+            shared: Mutex::default(),
             standings: Mutex::default(),
         };
         comparison.entangled = comparison.find_entangled();
@@ -122,17 +135,32 @@ impl<'a> StateComparison<'a> {
         &self.node_files
     }
 
-    pub(super) fn known_causes(&self, key: Option<&CausesKey>) -> Option<Arc<[Causes]>> {
+    pub(super) fn known_causes(&self, key: Option<&TextDigest>) -> Option<Arc<[Causes]>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(key?).cloned()
+        known.by_key.get(key?).cloned()
     }
 
-    pub(super) fn learn(&self, key: Option<CausesKey>, causes: &Arc<[Causes]>) {
+    pub(super) fn learn(&self, key: Option<TextDigest>, causes: &Arc<[Causes]>) {
         let Some(key) = key else { return };
+        let changes: usize = causes.iter().map(|it| size_of_val(it.changes())).sum();
+        let size = changes + size_of_val(&**causes) + 2 * size_of::<TextDigest>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST {
-            known.insert(key, Arc::clone(causes));
+        if known.size + size <= CAUSES_BYTES {
+            known.size += size;
+            known.by_key.insert(key, Arc::clone(causes));
         }
+    }
+
+    /// Returns a value to keep: one that stands in a state is the same for all nodes that get it.
+    pub(super) fn share(&self, value: &SourcedValue<'_>) -> SharedValue {
+        let is_own = value.is_expanded();
+        let value = value.value.as_ref();
+        if is_own {
+            return SharedValue::from(value.clone());
+        }
+        let digest = TextDigest::of(value);
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.entry(digest).or_insert_with(|| SharedValue::from(value.clone())).clone()
     }
 
     /// Returns what is known of nodes that match the same groups of the head, or finds it out.
@@ -194,13 +222,13 @@ impl<'a> StateComparison<'a> {
     }
 
     /// Returns a group, by its identity, as one of the states has it.
-    pub(super) fn group(&self, identity: GroupId, version: StateVersion) -> Option<&'a Group> {
+    pub(super) fn group(&self, identity: GroupId, version: StateVersion) -> Option<&'a Arc<Group>> {
         let id = match version {
             StateVersion::Base => self.former.get(&identity).copied().unwrap_or(identity),
             StateVersion::Head => identity,
         };
         let hierarchy = &self.side(version).estate.hierarchy;
-        hierarchy.find(id).map(|index| hierarchy.group(index))
+        hierarchy.find(id).map(|index| hierarchy.shared_group(index))
     }
 
     /// Returns how a group, by its identity, differs.

@@ -1,13 +1,17 @@
 //! What differs between two classifications of one node.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::HashSet;
+use serde_json::Value;
 
 use super::comparison::StateComparison;
 use super::nodes::{Difference, GroupName, ProblemChange, ValueChange, ValueKind};
 use super::trouble::Trouble;
 use super::version::Result;
 use crate::classification::{ClassSources, Explanation, Final, Outcome, SourcedValue};
-use crate::model::{ClassName, GroupId, Key, same};
+use crate::model::{ClassName, Group, GroupId, Key, VariableName, same};
 
 /// Returns what differs between the two classifications of a node, in the order in which people
 /// are shown it.
@@ -30,13 +34,43 @@ pub(super) fn differences(
     if before.conflict() != after.conflict() && after.error().is_none() {
         found.push(Difference::Conflict(Trouble::conflict_change(before, after)));
     }
-    if let (Ok(old), Ok(new)) = (old, new)
-        && let (Outcome::Classified(before), Outcome::Classified(after)) =
-            (&old.outcome, &new.outcome)
-    {
-        compare_values(before, after, &mut found);
+    if let (Some(before), Some(after)) = (classified(old), classified(new)) {
+        compare_values(before, after, &mut |differing| {
+            found.push(differing.between([before, after], comparison));
+        });
     }
     found
+}
+
+impl<'f> DifferingKey<'f, '_> {
+    fn key(&self) -> DifferenceKey<'f> {
+        match self {
+            Self::Environment => DifferenceKey::Environment,
+            Self::ClassAdded(class) | Self::ClassRemoved(class) => DifferenceKey::Class(class),
+            Self::Value { kind, class, name, .. } => DifferenceKey::Value(*kind, *class, name),
+        }
+    }
+
+    /// Returns the difference between two classifications.
+    fn between(
+        &self,
+        [before, after]: [&Final<'_>; 2],
+        comparison: &StateComparison<'_>,
+    ) -> Difference {
+        match self {
+            Self::Environment => {
+                let [old, new] = [before, after].map(|it| it.environment.to_string());
+                Difference::Environment { old, new }
+            }
+            Self::ClassAdded(class) => Difference::ClassAdded((*class).to_owned()),
+            Self::ClassRemoved(class) => Difference::ClassRemoved((*class).to_owned()),
+            Self::Value { kind, class, name, values } => {
+                let [old, new] = values.map(|it| it.map(|value| comparison.share(value)));
+                let (class, name) = (class.map(str::to_owned), (*name).to_owned());
+                Difference::Value(ValueChange { kind: *kind, class, name, old, new })
+            }
+        }
+    }
 }
 
 fn compare_groups(
@@ -67,30 +101,62 @@ fn compare_groups(
     found.extend(left.into_iter().map(Difference::Left));
 }
 
-fn compare_values(old: &Final<'_>, new: &Final<'_>, found: &mut Vec<Difference>) {
+/// One thing that two classifications give otherwise.
+enum DifferingKey<'f, 'e> {
+    Environment,
+    ClassAdded(&'f str),
+    ClassRemoved(&'f str),
+    Value {
+        kind: ValueKind,
+        class: Option<&'f str>,
+        name: &'f str,
+        values: [FoundValue<'f, 'e>; 2],
+    },
+}
+
+/// A value of a table, if it has it.
+type FoundValue<'f, 'e> = Option<&'f SourcedValue<'e>>;
+
+/// What a difference is about: a key of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum DifferenceKey<'f> {
+    Environment,
+    Class(&'f str),
+    Value(ValueKind, Option<&'f str>, &'f str),
+}
+
+fn compare_values<'f, 'e>(
+    old: &'f Final<'e>,
+    new: &'f Final<'e>,
+    found: &mut dyn FnMut(DifferingKey<'f, 'e>),
+) {
     if old.environment != new.environment {
-        let (old, new) = (old.environment.to_string(), new.environment.to_string());
-        found.push(Difference::Environment { old, new });
+        found(DifferingKey::Environment);
     }
-    let only_in = |a: &Final<'_>, b: &Final<'_>| -> Vec<String> {
+    let only_in = |a: &'f Final<'e>, b: &'f Final<'e>| {
         let classes = a.classes.keys().filter(|it| !b.classes.contains_key(*it));
-        classes.map(ToString::to_string).collect()
+        classes.map(|it| it.as_str())
     };
-    found.extend(only_in(new, old).into_iter().map(Difference::ClassAdded));
-    found.extend(only_in(old, new).into_iter().map(Difference::ClassRemoved));
+    only_in(new, old).for_each(|class| found(DifferingKey::ClassAdded(class)));
+    only_in(old, new).for_each(|class| found(DifferingKey::ClassRemoved(class)));
     for (kind, before, after) in [
         (ValueKind::Parameter, &old.classes, &new.classes),
         (ValueKind::ConfigData, &old.config_data, &new.config_data),
     ] {
         let classes: BTreeSet<&ClassName> = before.keys().chain(after.keys()).copied().collect();
-        let none = BTreeMap::new();
         for class in classes {
             let (a, b) = (parameters(before, class), parameters(after, class));
-            let class = Some(class.as_str());
-            compare_tables(kind, class, a.unwrap_or(&none), b.unwrap_or(&none), found);
+            compare_tables(a, b, &mut |name: &'f Key, values| {
+                let (class, name) = (Some(class.as_str()), name.as_str());
+                found(DifferingKey::Value { kind, class, name, values });
+            });
         }
     }
-    compare_tables(ValueKind::Variable, None, &old.variables, &new.variables, found);
+    let (a, b) = (Some(&old.variables), Some(&new.variables));
+    compare_tables(a, b, &mut |name: &'f VariableName, values| {
+        let (kind, name) = (ValueKind::Variable, name.as_str());
+        found(DifferingKey::Value { kind, class: None, name, values });
+    });
 }
 
 fn parameters<'f, 'e>(
@@ -100,67 +166,69 @@ fn parameters<'f, 'e>(
     classes.get(class).map(|it| &it.parameters)
 }
 
-fn compare_tables<K: Ord + ToString>(
-    kind: ValueKind,
-    class: Option<&str>,
-    old: &BTreeMap<&K, SourcedValue<'_>>,
-    new: &BTreeMap<&K, SourcedValue<'_>>,
-    found: &mut Vec<Difference>,
+fn compare_tables<'f, 'e, K: Ord>(
+    old: Option<&'f BTreeMap<&'e K, SourcedValue<'e>>>,
+    new: Option<&'f BTreeMap<&'e K, SourcedValue<'e>>>,
+    found: &mut dyn FnMut(&'f K, [FoundValue<'f, 'e>; 2]),
 ) {
-    let names: BTreeSet<&K> = old.keys().chain(new.keys()).copied().collect();
+    let names = [old, new].into_iter().flatten().flat_map(BTreeMap::keys);
+    let names: BTreeSet<&K> = names.copied().collect();
     for name in names {
-        let (before, after) = (old.get(name), new.get(name));
+        let value = |table: Option<&'f BTreeMap<&'e K, SourcedValue<'e>>>| {
+            table.and_then(|it| it.get(name))
+        };
+        let (before, after) = (value(old), value(new));
         let equal = match (before, after) {
-            (Some(a), Some(b)) => same(&a.value, &b.value),
+            // The states share most groups.
+            (Some(a), Some(b)) => is_shared(a, b) || same(&a.value, &b.value),
             (a, b) => a.is_none() && b.is_none(),
         };
         if !equal {
-            found.push(Difference::Value(ValueChange {
-                kind,
-                class: class.map(str::to_owned),
-                name: name.to_string(),
-                old: before.map(|it| it.value.as_ref().clone()),
-                new: after.map(|it| it.value.as_ref().clone()),
-            }));
+            found(name, [before, after]);
         }
     }
 }
 
-/// The differences between two states that are left between the first of them and a mixture of
-/// both.
-pub(super) struct Left {
-    groups: BTreeMap<GroupId, GroupName>,
-    trouble: Trouble,
-    /// What differs between the values of the first state and the mixture; none if there are no
-    /// values to compare.
-    values: Option<Vec<Difference>>,
+/// Returns whether two values are one.
+fn is_shared(a: &SourcedValue<'_>, b: &SourcedValue<'_>) -> bool {
+    let (a, b): (&Value, &Value) = (&a.value, &b.value);
+    std::ptr::eq(a, b)
 }
 
-impl Left {
+/// The differences between two states that are left between the first of them and a mixture of
+/// both.
+pub(super) struct Left<'x> {
+    /// The groups that match in the mixture, by identity.
+    groups: HashSet<GroupId>,
+    trouble: Cow<'x, Trouble>,
+    /// The keys whose values differ between the first state and the mixture; none if there are no
+    /// values to compare.
+    keys: Option<HashSet<DifferenceKey<'x>>>,
+}
+
+impl<'x> Left<'x> {
     /// Compares the first state with a mixture, whose groups stand under their identities.
-    pub(super) fn of(
-        base: &Result<'_>,
-        mixture: &Result<'_>,
-        name: impl Fn(GroupId) -> GroupName,
+    pub(super) fn of(base: &'x Result<'x>, mixture: &'x Result<'x>) -> Self {
+        let mut keys = None;
+        if let (Some(old), Some(new)) = (classified(base), classified(mixture)) {
+            let keys = keys.insert(HashSet::new());
+            compare_values(old, new, &mut |differing| {
+                keys.insert(differing.key());
+            });
+        }
+        let groups = matching(mixture).map(|it| it.id).collect();
+        Self { groups, trouble: Cow::Owned(Trouble::of(mixture)), keys }
+    }
+
+    /// What is left where all changes are taken back: nothing.
+    pub(super) fn nothing(
+        base: &'x Result<'x>,
+        trouble: &'x Trouble,
+        identity: impl Fn(GroupId) -> GroupId,
     ) -> Self {
-        let groups = mixture.as_ref().map(|explanation| {
-            let id = |it: &crate::classification::Match<'_>| {
-                explanation.estate.hierarchy.group(it.group).id
-            };
-            explanation.matches.iter().map(id).map(|id| (id, name(id))).collect()
-        });
-        let values = match (base, mixture) {
-            (Ok(base), Ok(mixture)) => match (&base.outcome, &mixture.outcome) {
-                (Outcome::Classified(old), Outcome::Classified(new)) => {
-                    let mut found = Vec::new();
-                    compare_values(old, new, &mut found);
-                    Some(found)
-                }
-                _ => None,
-            },
-            _ => None,
-        };
-        Self { groups: groups.unwrap_or_default(), trouble: Trouble::of(mixture), values }
+        let groups = matching(base).map(|it| identity(it.id)).collect();
+        let keys = classified(base).map(|_| HashSet::new());
+        Self { groups, trouble: Cow::Borrowed(trouble), keys }
     }
 
     /// Returns whether the mixture has taken a difference back.
@@ -169,37 +237,44 @@ impl Left {
         difference: &Difference,
         base: &Trouble,
         identity: impl Fn(GroupId) -> GroupId,
+        name: impl Fn(GroupId) -> GroupName,
     ) -> bool {
         let known = self.trouble.error().is_none();
-        match difference {
-            Difference::Entered(group) => known && !self.groups.contains_key(&identity(group.id)),
-            Difference::Left(group) => known && self.groups.contains_key(&identity(group.id)),
-            Difference::Renamed { from, .. } => {
-                known && self.groups.get(&identity(from.id)) == Some(from)
+        let key = match difference {
+            Difference::Entered(group) => {
+                return known && !self.groups.contains(&identity(group.id));
             }
-            Difference::Error(_) => self.trouble.error() == base.error(),
-            Difference::Conflict(_) => known && self.trouble.conflict() == base.conflict(),
-            value => self
-                .values
-                .as_ref()
-                .is_some_and(|left| !left.iter().any(|it| it.is_about_the_same(value))),
-        }
+            Difference::Left(group) => return known && self.groups.contains(&identity(group.id)),
+            Difference::Renamed { from, .. } => {
+                let id = identity(from.id);
+                return known && self.groups.contains(&id) && name(id) == *from;
+            }
+            Difference::Error(_) => return self.trouble.error() == base.error(),
+            Difference::Conflict(_) => return known && self.trouble.conflict() == base.conflict(),
+            Difference::Environment { .. } => DifferenceKey::Environment,
+            Difference::ClassAdded(class) | Difference::ClassRemoved(class) => {
+                DifferenceKey::Class(class)
+            }
+            Difference::Value(it) => {
+                DifferenceKey::Value(it.kind, it.class.as_deref(), it.name.as_str())
+            }
+        };
+        self.keys.as_ref().is_some_and(|it| !it.contains(&key))
     }
 }
 
-impl Difference {
-    /// Returns whether two differences are about the same key of an answer.
-    fn is_about_the_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Environment { .. }, Self::Environment { .. }) => true,
-            (
-                Self::ClassAdded(a) | Self::ClassRemoved(a),
-                Self::ClassAdded(b) | Self::ClassRemoved(b),
-            ) => a == b,
-            (Self::Value(a), Self::Value(b)) => {
-                (a.kind, &a.class, &a.name) == (b.kind, &b.class, &b.name)
-            }
-            _ => false,
-        }
+/// Returns the groups that match.
+fn matching<'x>(result: &'x Result<'_>) -> impl Iterator<Item = &'x Group> {
+    let explanation = result.as_ref().ok();
+    let groups = explanation
+        .map(|it| it.matches.iter().map(|matching| it.estate.hierarchy.group(matching.group)));
+    groups.into_iter().flatten()
+}
+
+/// Returns the values that a node gets, if it gets any.
+fn classified<'x, 'e>(result: &'x Result<'e>) -> Option<&'x Final<'e>> {
+    match &result.as_ref().ok()?.outcome {
+        Outcome::Classified(all) => Some(all),
+        Outcome::Conflict(_) => None,
     }
 }

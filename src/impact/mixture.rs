@@ -1,18 +1,17 @@
 //! Classifying one node with some changes taken back.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use super::comparison::StateComparison;
+use super::digest::TextDigest;
+use super::family::{Family, MemberIndex, MemberVersion, Truth};
 use super::nodes::{ChangeRef, GroupName};
-use super::version::{Result, StateVersion};
+use super::version::{Result, STATES, StateVersion};
 use crate::classification::{ClassificationError, WithheldFacts, conclude};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId, Individual, Node};
-use crate::rule::{EvaluationError, evaluate};
+use crate::rule::evaluate;
 
 /// A set of changes of one node, by their numbers among [`NodeCase::units`].
 pub(super) type Mask = u128;
@@ -21,18 +20,40 @@ pub(super) type Mask = u128;
 pub(super) struct NodeCase<'c, 'a> {
     comparison: &'c StateComparison<'a>,
     node: &'c Node,
-    /// The groups that match in some mixture, and perhaps a few more, by identity.
-    candidates: BTreeSet<GroupId>,
-    /// The changes that can have a part in what the node gets.
+    /// The groups that match in some mixture, and perhaps a few more.
+    candidates: Vec<MemberIndex>,
+    /// Those, and the groups above them.
+    family: Family<'a>,
+    /// The changes that can have a part.
     units: Vec<ChangeRef>,
-    /// Whether the own rule of a group holds for the node.
-    truths: RefCell<HashMap<(GroupId, StateVersion), std::result::Result<bool, EvaluationError>>>,
+    /// The change of each group of the family, as a set of one; none where it is the same in both states.
+    changed: Vec<Mask>,
     individuals: [Arc<BTreeMap<String, Individual>>; 2],
 }
 
 /// Too many groups to ask for one node.
 #[derive(Debug)]
 pub(super) struct TooMany;
+
+/// What is known of a group and those above it, once some changes are taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lineage {
+    Unknown,
+    /// It is being found out; coming back here is a cycle.
+    Open,
+    /// It does not hang below the root group.
+    Detached,
+    /// It hangs below the root group.
+    Attached {
+        /// Whether none of the rules is false.
+        may_hold: bool,
+        /// Whether a rule cannot be evaluated.
+        fails: bool,
+    },
+}
+
+/// What is known of what is above the root group: there is nothing.
+const ABOVE_ROOT: Lineage = Lineage::Attached { may_hold: true, fails: false };
 
 impl<'c, 'a> NodeCase<'c, 'a> {
     /// Gathers what decides.
@@ -41,21 +62,48 @@ impl<'c, 'a> NodeCase<'c, 'a> {
         node: &'c Node,
         results: [&Result<'_>; 2],
     ) -> std::result::Result<Self, TooMany> {
-        let individuals = [StateVersion::Base, StateVersion::Head].map(|version| {
+        let individuals = STATES.map(|version| {
             let own = comparison.side(version).estate.individuals.get(&node.name);
             Arc::new(own.map(|it| (node.name.clone(), it.clone())).into_iter().collect())
         });
-        let mut case = Self {
-            comparison,
-            node,
-            candidates: BTreeSet::new(),
-            units: Vec::new(),
-            truths: RefCell::default(),
-            individuals,
+        let candidates = find_candidates(comparison, node, results)?;
+        let family = Family::of(comparison, &candidates);
+        let mut units: Vec<ChangeRef> = family
+            .members()
+            .iter()
+            .filter_map(|it| comparison.change_of(it.id).map(ChangeRef::Group))
+            .collect();
+        units.extend(comparison.node_file_of(&node.name).map(ChangeRef::NodeFile));
+        units.extend(comparison.interpolation_differs().then_some(ChangeRef::Interpolation));
+        units.sort_unstable();
+        units.dedup();
+        let changed = |id| {
+            let unit = comparison.change_of(id).map(ChangeRef::Group);
+            unit.map_or(0, |it| set_of_one(&units, it))
         };
-        case.find_candidates(results)?;
-        case.find_units();
+        let changed = family.members().iter().map(|it| changed(it.id)).collect();
+        let candidates = candidates.iter().filter_map(|it| family.find(*it)).collect();
+        let case = Self { comparison, node, candidates, family, units, changed, individuals };
+        case.note_matches(results);
         Ok(case)
+    }
+
+    /// Notes what is known of the rules of the groups that match.
+    fn note_matches(&self, results: [&Result<'_>; 2]) {
+        for (version, result) in STATES.into_iter().zip(results) {
+            let Ok(explanation) = result else { continue };
+            let hierarchy = &self.comparison.side(version).estate.hierarchy;
+            for matching in &explanation.matches {
+                let id = self.comparison.identity(hierarchy.group(matching.group).id);
+                let member = self.family.find(id).and_then(|it| self.family.members().get(it));
+                let is_same = self.comparison.change_of(id).is_none();
+                for of in STATES.into_iter().filter(|it| *it == version || is_same) {
+                    if let Some(it) = member.and_then(|it| it.version(of)) {
+                        it.note_that_it_holds();
+                    }
+                }
+            }
+        }
     }
 
     /// Returns the changes that can have a part.
@@ -65,198 +113,148 @@ impl<'c, 'a> NodeCase<'c, 'a> {
 
     /// Returns what all answers follow from: equal for nodes with equal causes. There is none for
     /// a node with values of its own, and none where facts are put into values.
-    pub(super) fn key(&self) -> Option<Vec<(GroupId, u8)>> {
+    pub(super) fn key(&self) -> Option<TextDigest> {
         // What facts make of values is another thing for each node.
         if self.individuals.iter().any(|it| !it.is_empty()) || self.comparison.puts_facts() {
             return None;
         }
         let mut key = Vec::new();
-        for id in self.ancestry() {
+        for member in self.family.members() {
             let mut code = 0;
-            for version in [StateVersion::Base, StateVersion::Head] {
-                let holds = match self.comparison.group(id, version) {
+            for version in STATES {
+                let holds = match member.version(version).map(|it| it.truth(self.node)) {
                     None => 0,
-                    Some(group) => match self.truth(id, version, group) {
-                        Some(Ok(false)) => 1,
-                        Some(Ok(true)) => 2,
-                        None => 3,
-                        // What fails is rare, and says which pattern it was.
-                        Some(Err(_)) => return None,
-                    },
+                    Some(Some(Ok(false))) => 1,
+                    Some(Some(Ok(true))) => 2,
+                    Some(None) => 3,
+                    // What fails is rare, and says which pattern it was.
+                    Some(Some(Err(_))) => return None,
                 };
                 code = code * 4 + holds;
             }
-            key.push((id, code));
+            key.push((member.id, code));
         }
-        Some(key)
+        Some(TextDigest::of(&key))
     }
 
-    fn find_candidates(&mut self, results: [&Result<'_>; 2]) -> std::result::Result<(), TooMany> {
-        const MOST: usize = 4_096;
-        let comparison = self.comparison;
-        if comparison.entangled().len() > MOST {
-            return Err(TooMany);
-        }
-        for (version, result) in [StateVersion::Base, StateVersion::Head].into_iter().zip(results) {
-            let hierarchy = &comparison.side(version).estate.hierarchy;
-            let Ok(explanation) = result else {
-                self.candidates.extend(self.not_ruled_out(version, hierarchy));
-                continue;
-            };
-            for matching in &explanation.matches {
-                let id = comparison.identity(hierarchy.group(matching.group).id);
-                self.candidates.insert(id);
-                let truths = self.truths.get_mut();
-                truths.insert((id, version), Ok(true));
-                if comparison.change_of(id).is_none() {
-                    truths.insert((id, version.other()), Ok(true));
-                }
-            }
-        }
-        for id in comparison.entangled() {
-            let may_hold = [StateVersion::Base, StateVersion::Head].into_iter().any(|version| {
-                let group = comparison.group(*id, version);
-                let truth = group.and_then(|it| self.truth(*id, version, it));
-                truth.is_some_and(|it| it != Ok(false))
-            });
-            if may_hold {
-                self.candidates.insert(*id);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the groups that match, or of which that is unknown.
-    fn not_ruled_out(&self, version: StateVersion, hierarchy: &Hierarchy) -> Vec<GroupId> {
-        let mut found = Vec::new();
-        let mut at = hierarchy.root();
-        let mut rest = hierarchy.indexes();
-        while let Some(index) = rest.find(|index| *index >= at) {
-            at = index;
-            let group = hierarchy.group(index);
-            let id = self.comparison.identity(group.id);
-            match self.truth(id, version, group) {
-                Some(Ok(false)) => at = hierarchy.end(index),
-                Some(_) => found.push(id),
-                None => {}
-            }
-        }
-        found
-    }
-
-    fn find_units(&mut self) {
-        let of_groups = self.ancestry();
-        let of_groups = of_groups.iter().filter_map(|id| self.comparison.change_of(*id));
-        let mut units: Vec<ChangeRef> = of_groups.map(ChangeRef::Group).collect();
-        units.extend(self.comparison.node_file_of(&self.node.name).map(ChangeRef::NodeFile));
-        if self.comparison.interpolation_differs() {
-            units.push(ChangeRef::Interpolation);
-        }
-        units.sort_unstable();
-        units.dedup();
-        self.units = units;
-    }
-
-    /// Returns the candidates and every group that is above one of them in some mixture.
-    fn ancestry(&self) -> BTreeSet<GroupId> {
-        let mut found = BTreeSet::new();
-        for id in &self.candidates {
-            self.comparison.ancestry(*id, &mut found);
-        }
-        found
-    }
-
-    fn truth(
-        &self,
-        id: GroupId,
-        version: StateVersion,
-        group: &Group,
-    ) -> Option<std::result::Result<bool, EvaluationError>> {
-        let rule = group.rule.as_ref()?;
-        if let Some(known) = self.truths.borrow().get(&(id, version)) {
-            return Some(known.clone());
-        }
-        let truth = evaluate(rule, self.node);
-        self.truths.borrow_mut().insert((id, version), truth.clone());
-        Some(truth)
-    }
-
-    /// Returns which version of a group there is once some changes are taken back.
-    fn version(&self, id: GroupId, reverted: Mask) -> StateVersion {
-        let change = self.comparison.change_of(id).map(ChangeRef::Group);
-        match change {
-            Some(change) if self.contains(reverted, change) => StateVersion::Base,
-            _ => StateVersion::Head,
-        }
+    /// Returns a group as it is once some changes are taken back, if it is there.
+    fn version(&self, at: MemberIndex, reverted: Mask) -> Option<&MemberVersion<'a>> {
+        let is_reverted = self.changed.get(at).is_some_and(|it| it & reverted != 0);
+        let version = if is_reverted { StateVersion::Base } else { StateVersion::Head };
+        self.family.members().get(at)?.version(version)
     }
 
     fn contains(&self, mask: Mask, change: ChangeRef) -> bool {
-        self.units.binary_search(&change).is_ok_and(|at| mask & (1 << at) != 0)
+        set_of_one(&self.units, change) & mask != 0
     }
 
     /// Returns the name of a group once some changes are taken back.
     pub(super) fn name(&self, id: GroupId, reverted: Mask) -> GroupName {
-        let group = self.comparison.group(id, self.version(id, reverted));
-        group.map_or_else(
+        let version = self.family.find(id).and_then(|at| self.version(at, reverted));
+        version.map_or_else(
             || GroupName { name: String::new(), id },
-            |group| GroupName { name: group.name.to_string(), id: group.id },
+            |it| GroupName { name: it.group.name.to_string(), id: it.group.id },
         )
     }
 
-    /// Returns a group and its ancestors up to the root once some changes are taken back; none if
-    /// it is not there, or hangs below one that is not.
-    fn lineage(&self, id: GroupId, reverted: Mask) -> Option<Vec<(GroupId, StateVersion, &Group)>> {
-        let mut lineage: Vec<(GroupId, StateVersion, &Group)> = Vec::new();
-        let mut next = id;
-        loop {
-            // Taking back one of two moves can make a cycle: nothing reaches that from the root.
-            if lineage.iter().any(|(seen, ..)| *seen == next) {
-                return None;
+    /// Finds out what is known of a group and those above it once some changes are taken back.
+    fn lineage(&self, at: MemberIndex, reverted: Mask, known: &mut [Lineage]) -> Lineage {
+        let mut open: Vec<(MemberIndex, &Truth)> = Vec::new();
+        let mut next = Some(at);
+        let mut found = loop {
+            let Some((at, place)) = next.and_then(|at| Some((at, known.get_mut(at)?))) else {
+                break ABOVE_ROOT;
+            };
+            match *place {
+                Lineage::Unknown => {}
+                // Taking back one of two moves can make a cycle: nothing reaches that from the root.
+                Lineage::Open => break Lineage::Detached,
+                is_known => break is_known,
             }
-            let version = self.version(next, reverted);
-            let group = self.comparison.group(next, version)?;
-            lineage.push((next, version, group));
-            if next == GroupId::ROOT {
-                return Some(lineage);
+            let Some(version) = self.version(at, reverted) else {
+                *place = Lineage::Detached;
+                break Lineage::Detached;
+            };
+            *place = Lineage::Open;
+            open.push((at, version.truth(self.node)));
+            next = version.above;
+        };
+        for (at, truth) in open.into_iter().rev() {
+            if let Lineage::Attached { may_hold, fails } = &mut found {
+                *may_hold &= *truth != Some(Ok(false));
+                *fails |= matches!(truth, Some(Err(_)));
             }
-            next = self.comparison.identity(group.parent);
+            if let Some(place) = known.get_mut(at) {
+                *place = found;
+            }
         }
+        found
     }
 
     /// Returns the estate once some changes are taken back, as far as it concerns the node, and
     /// the groups that match there.
     pub(super) fn mixture(&self, reverted: Mask) -> Mixture {
-        let mut groups: BTreeMap<GroupId, Group> = BTreeMap::new();
-        let mut matching = Vec::new();
-        let mut failing = Vec::new();
-        for id in &self.candidates {
-            let Some(lineage) = self.lineage(*id, reverted) else { continue };
-            let truth = |(id, version, group): &(GroupId, StateVersion, &Group)| {
-                self.truth(*id, *version, group)
-            };
-            let Some(own) = lineage.first().and_then(truth) else { continue };
-            let above: Vec<_> = lineage.iter().skip(1).filter_map(truth).collect();
-            if own == Ok(false) || above.contains(&Ok(false)) {
+        let mut known = vec![Lineage::Unknown; self.family.members().len()];
+        let mut is_there = vec![false; known.len()];
+        let mut groups = Vec::new();
+        let (mut matching, mut failing) = (Vec::new(), Vec::new());
+        for at in &self.candidates {
+            let Some(version) = self.version(*at, reverted) else { continue };
+            let above = version.above.map(|it| self.lineage(it, reverted, &mut known));
+            let Lineage::Attached { may_hold: true, fails } = above.unwrap_or(ABOVE_ROOT) else {
                 continue;
+            };
+            let id = self.identity(*at);
+            match version.truth(self.node) {
+                None | Some(Ok(false)) => continue,
+                Some(Err(cause)) if !fails => failing.push((id, cause)),
+                Some(_) => matching.push(id),
             }
-            match own {
-                Err(cause) if above.iter().all(std::result::Result::is_ok) => {
-                    failing.push((*id, cause));
-                }
-                _ => matching.push(*id),
-            }
-            for (id, _, group) in lineage {
-                groups.entry(id).or_insert_with(|| Group {
-                    id,
-                    parent: self.comparison.identity(group.parent),
-                    ..group.clone()
-                });
-            }
+            self.add_lineage(*at, reverted, &mut is_there, &mut groups);
         }
-        let reverts_file = self.comparison.node_file_of(&self.node.name);
-        let reverts_file = reverts_file.map(ChangeRef::NodeFile);
+        let estate = self.estate(reverted, groups);
+        let mut places: Vec<GroupIndex> =
+            matching.iter().filter_map(|id| estate.hierarchy.find(*id)).collect();
+        places.sort_unstable();
+        let first = failing.iter().min_by_key(|(id, _)| estate.hierarchy.find(*id));
+        let failed = first.and_then(|(id, cause)| {
+            let group = estate.hierarchy.group(estate.hierarchy.find(*id)?);
+            Some(ClassificationError::of(group, (*cause).clone()))
+        });
+        Mixture { estate, matching: places, failed }
+    }
+
+    /// Adds a group and those above it, under their identities, that were not added yet.
+    fn add_lineage(
+        &self,
+        at: MemberIndex,
+        reverted: Mask,
+        is_there: &mut [bool],
+        groups: &mut Vec<Arc<Group>>,
+    ) {
+        let mut next = Some(at);
+        while let Some(at) = next
+            && let Some(is_there) = is_there.get_mut(at).filter(|it| !**it)
+            && let Some(MemberVersion { group, parent, above, .. }) = self.version(at, reverted)
+        {
+            *is_there = true;
+            let (id, parent) = (self.identity(at), *parent);
+            groups.push(match (group.id, group.parent) == (id, parent) {
+                true => Arc::clone(group),
+                false => Arc::new(Group { id, parent, ..Group::clone(group) }),
+            });
+            next = *above;
+        }
+    }
+
+    fn identity(&self, at: MemberIndex) -> GroupId {
+        self.family.members().get(at).map_or(GroupId::ROOT, |it| it.id)
+    }
+
+    fn estate(&self, reverted: Mask, groups: Vec<Arc<Group>>) -> Estate {
+        let file = self.comparison.node_file_of(&self.node.name).map(ChangeRef::NodeFile);
         let [base, head] = &self.individuals;
-        let own = match reverts_file {
+        let own = match file {
             Some(file) if self.contains(reverted, file) => base,
             _ => head,
         };
@@ -264,26 +262,13 @@ impl<'c, 'a> NodeCase<'c, 'a> {
             true => StateVersion::Base,
             false => StateVersion::Head,
         };
-        let estate = Estate {
-            hierarchy: Hierarchy::of_checked(groups.into_values().collect()),
+        Estate {
+            hierarchy: Hierarchy::of_checked(groups),
             individuals: Arc::clone(own),
             environments: Arc::default(),
             catalogues: Arc::default(),
             interpolation: self.comparison.side(setting).estate.interpolation,
-        };
-        let places = |ids: &[GroupId]| {
-            let mut places: Vec<GroupIndex> =
-                ids.iter().filter_map(|id| estate.hierarchy.find(*id)).collect();
-            places.sort_unstable();
-            places
-        };
-        let matching = places(&matching);
-        let first = failing.iter().min_by_key(|(id, _)| estate.hierarchy.find(*id));
-        let failed = first.and_then(|(id, cause)| {
-            let group = estate.hierarchy.group(estate.hierarchy.find(*id)?);
-            Some(ClassificationError::of(group, cause.clone()))
-        });
-        Mixture { estate, matching, failed }
+        }
     }
 
     pub(super) fn node(&self) -> &'c Node {
@@ -307,4 +292,58 @@ impl Mixture {
             None => conclude(&self.estate, node, &self.matching, WithheldFacts::Mark),
         }
     }
+}
+
+/// Returns a set of changes that has one.
+fn set_of_one(units: &[ChangeRef], change: ChangeRef) -> Mask {
+    let at = units.binary_search(&change).ok().and_then(|it| u32::try_from(it).ok());
+    at.and_then(|it| Mask::checked_shl(1, it)).unwrap_or(0)
+}
+
+/// Returns the groups that can match in some mixture, by identity.
+fn find_candidates(
+    comparison: &StateComparison<'_>,
+    node: &Node,
+    results: [&Result<'_>; 2],
+) -> std::result::Result<BTreeSet<GroupId>, TooMany> {
+    const MOST: usize = 4_096;
+    if comparison.entangled().len() > MOST {
+        return Err(TooMany);
+    }
+    let mut candidates = BTreeSet::new();
+    for (version, result) in STATES.into_iter().zip(results) {
+        let hierarchy = &comparison.side(version).estate.hierarchy;
+        let found = match result {
+            Ok(it) => it.matches.iter().map(|it| it.group).collect(),
+            Err(_) => not_ruled_out(hierarchy, node),
+        };
+        let ids = found.into_iter().map(|it| comparison.identity(hierarchy.group(it).id));
+        candidates.extend(ids);
+    }
+    for id in comparison.entangled() {
+        let may_hold = |version| {
+            let rule = comparison.group(*id, version).and_then(|it| it.rule.as_ref());
+            rule.is_some_and(|it| evaluate(it, node) != Ok(false))
+        };
+        if !candidates.contains(id) && STATES.into_iter().any(may_hold) {
+            candidates.insert(*id);
+        }
+    }
+    Ok(candidates)
+}
+
+/// Returns the groups that match, or of which that is unknown.
+fn not_ruled_out(hierarchy: &Hierarchy, node: &Node) -> Vec<GroupIndex> {
+    let mut found = Vec::new();
+    let mut at = hierarchy.root();
+    let mut rest = hierarchy.indexes();
+    while let Some(index) = rest.find(|index| *index >= at) {
+        at = index;
+        match hierarchy.group(index).rule.as_ref().map(|it| evaluate(it, node)) {
+            Some(Ok(false)) => at = hierarchy.end(index),
+            Some(_) => found.push(index),
+            None => {}
+        }
+    }
+    found
 }

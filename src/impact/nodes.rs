@@ -1,12 +1,14 @@
 //! What one node gets differently.
 
-use serde::Deserialize;
-use serde_json::Value;
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use super::shared_value::SharedValue;
 use crate::model::GroupId;
 
 /// A group by id and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupName {
     /// Its name.
     pub name: String,
@@ -61,6 +63,15 @@ pub struct NodeComparison {
     pub change: Option<NodeChange>,
 }
 
+/// Nodes with the same change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportEntry {
+    /// Their names, in order.
+    pub nodes: Vec<String>,
+    /// What they get differently, in the order in which people are shown it; other nodes share parts of it.
+    pub changes: Vec<Arc<Change>>,
+}
+
 /// What differs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
@@ -113,13 +124,13 @@ pub struct ValueChange {
     /// The name of parameter, variable or key.
     pub name: String,
     /// What it was; none if it was not set.
-    pub old: Option<Value>,
+    pub old: Option<SharedValue>,
     /// What it is; none if it is not set.
-    pub new: Option<Value>,
+    pub new: Option<SharedValue>,
 }
 
 /// What a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueKind {
     /// A parameter of a class.
     Parameter,
@@ -127,6 +138,17 @@ pub enum ValueKind {
     Variable,
     /// An item of config data.
     ConfigData,
+}
+
+impl ValueKind {
+    /// Returns the word of the machine format.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Parameter => "parameter",
+            Self::Variable => "variable",
+            Self::ConfigData => "config_data",
+        }
+    }
 }
 
 /// The changes that cause a difference.

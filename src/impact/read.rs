@@ -1,6 +1,7 @@
 //! Reading the machine format: what another program has found out about the same two states.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,10 +9,12 @@ use serde_json::{Map, Value};
 use super::groups::GroupChange;
 use super::node_files::NodeFileChange;
 use super::nodes::{
-    Causes, Change, ChangeRef, Difference, GroupName, NodeChange, ProblemChange, ValueChange,
+    Causes, Change, ChangeRef, Difference, GroupName, ProblemChange, ReportEntry, ValueChange,
     ValueKind,
 };
-use super::report::{INTERPOLATION, Impact, NodeCounts, ReportEntry};
+use super::report::{INTERPOLATION, Impact};
+use super::shared_value::SharedValue;
+use super::survey::NodeCounts;
 use crate::model::GroupId;
 
 /// An impact cannot be read.
@@ -83,8 +86,8 @@ struct WrittenChange {
     class: Option<String>,
     #[serde(alias = "parameter", alias = "key")]
     name: String,
-    old: Option<Value>,
-    new: Option<Value>,
+    old: Option<SharedValue>,
+    new: Option<SharedValue>,
 }
 
 #[derive(Deserialize)]
@@ -159,15 +162,15 @@ impl KnownChanges<'_> {
         }
         let change = |(what, reason): (Difference, WrittenReason)| {
             let causes = self.causes(&reason).filter(|_| reason.what == what.subject())?;
-            Some(Change { what, causes })
+            Some(Arc::new(Change { what, causes }))
         };
         let changes = differences.into_iter().zip(reasons).map(change).collect::<Option<_>>()?;
-        Some(ReportEntry { nodes, change: NodeChange { changes } })
+        Some(ReportEntry { nodes, changes })
     }
 }
 
 impl Impact {
-    /// Reads what [`Impact::to_value`] has written about the same changes elsewhere.
+    /// Reads what an [`Impact`]'s `Serialize` has written about the same changes elsewhere.
     ///
     /// # Errors
     ///

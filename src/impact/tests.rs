@@ -12,6 +12,7 @@ use crate::rule;
 
 mod restricted;
 mod reverting;
+mod shared;
 
 /// A group as a random estate has it.
 #[derive(Clone, Debug)]
@@ -193,20 +194,16 @@ fn a_setting_is_a_cause_like_a_change_of_a_group() {
         let mut survey = Survey::default();
         let standing = [Standing::Classified; 2];
         survey.extend([("n1".to_owned(), NodeComparison { standing, change: Some(change) })]);
-        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
-        let written = impact.to_value();
+        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey).unwrap();
+        let written = serde_json::to_value(&impact).unwrap();
         let read =
             Impact::read(comparison.groups().to_vec(), Vec::new(), written.as_object().unwrap());
-        (
-            impact.entries[0].change.changes[0].causes.clone(),
-            written["changes"][0]["causes"].clone(),
-            read,
-        )
+        (impact.entries[0].changes[0].causes.clone(), written["changes"][0]["causes"].clone(), read)
     };
     let (found, written, read) = causes(&head);
     assert_eq!(found, Causes::Each(vec![ChangeRef::Interpolation]));
     assert_eq!(written, json!([{"change": "modified", "setting": "interpolate"}]));
-    assert_eq!(read.unwrap().entries[0].change.changes[0].causes, found);
+    assert_eq!(read.unwrap().entries[0].changes[0].causes, found);
     // The setting and another value, of which each alone gives something else.
     set(&mut head, "$a!");
     let comparison = compare(&base, &head);
@@ -230,7 +227,7 @@ fn nodes_with_the_same_change_stand_together() {
     });
     let mut survey = Survey::default();
     survey.extend(changed);
-    let impact = Impact::gather(Vec::new(), Vec::new(), survey);
+    let impact = Impact::gather(Vec::new(), Vec::new(), survey).unwrap();
     let entries: Vec<Vec<String>> = impact.entries.iter().map(|it| it.nodes.clone()).collect();
     assert_eq!(entries, [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]]);
     assert_eq!((impact.changed(), impact.nodes), (3, 3));

@@ -6,7 +6,7 @@ use crate::classification::{ConflictShare, Conflicts, Outcome, conflict_summary}
 use crate::hierarchy::Hierarchy;
 
 /// Why a node has no classification, in words.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// It has one.
     None,

@@ -16,12 +16,3 @@ pub(super) enum StateVersion {
 
 /// Both states.
 pub(super) const STATES: [StateVersion; 2] = [StateVersion::Base, StateVersion::Head];
-
-impl StateVersion {
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Base => Self::Head,
-            Self::Head => Self::Base,
-        }
-    }
-}

@@ -26,7 +26,8 @@ pub fn map_memory(map: &Map<String, Value>) -> usize {
     EACH + entries.sum::<usize>()
 }
 
-fn memory_of(value: &Value) -> usize {
+/// Returns about how many bytes of memory a value takes.
+pub fn memory_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => EACH,
         Value::Number(number) => EACH + number.as_str().len(),

@@ -4,6 +4,7 @@ mod attacks;
 mod client;
 mod pushes;
 mod site;
+mod values;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,6 +14,7 @@ use crate::{Fault, Seen, Speed};
 use attacks::{ATTACKS, Attack};
 use client::{Counts, Stop};
 use site::{Site, Size};
+use values::LargeValues;
 
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
@@ -35,6 +37,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "24 nodes with one fact of 9 MB each; `/controller/diff` and `/v1/nodes?facts=1`, four of each at once",
         speed: Speed::Slow,
         run: large_nodes,
+    },
+    Fault {
+        name: "memory::comparison-of-large-values",
+        promise: "a comparison has each value in memory once, and is 413 beyond 64 MiB: below 192 MiB",
+        injection: "400 nodes, each with another set of 12 texts of 20 KB; a commit changes the texts, another what a fact of 100 KB of each node is put into; four readers each",
+        speed: Speed::Slow,
+        run: large_values,
     },
 ];
 
@@ -138,6 +147,20 @@ fn large_nodes() -> Seen {
     peaks.note("8 readers", &site);
     site.assert_alive();
     assert_eq!(statuses.to_string(), "8 × 200");
+    peaks.assert_within(LARGE_NODES_MIB);
+    Seen::Held(peaks.to_string())
+}
+
+fn large_values() -> Seen {
+    let site = LargeValues::new();
+    let mut peaks = Peaks::default();
+    site.take_peak();
+    for (phase, range, expected) in
+        [("texts", "HEAD~3/HEAD~2", "4 × 200"), ("facts", "HEAD~1/HEAD", "4 × 413")]
+    {
+        assert_eq!(site.compare(range, 4).to_string(), expected, "{phase}");
+        peaks.0.push((phase, site.take_peak()));
+    }
     peaks.assert_within(LARGE_NODES_MIB);
     Seen::Held(peaks.to_string())
 }

@@ -27,7 +27,8 @@ pub(super) fn ask(
         ErrorKind::NotFound
         | ErrorKind::UnknownCommit
         | ErrorKind::InvalidCommit
-        | ErrorKind::NoSnapshot,
+        | ErrorKind::NoSnapshot
+        | ErrorKind::PayloadTooLarge,
     ) = error_kind(&reply)
     {
         let reason = reply.document().err().map(|it| it.to_string()).unwrap_or_default();

@@ -79,7 +79,6 @@ pub(super) fn write(report: &DiffReport<'_>, colour: Colour) -> String {
 fn write_entry(text: &mut String, entry: &ReportEntry, report: &DiffReport<'_>, paint: &Paint) {
     writeln!(text, "\n{}", paint.bold(&nodes(entry))).ok();
     let rows: Vec<(String, String, String)> = entry
-        .change
         .changes
         .iter()
         .map(|change| {
@@ -232,7 +231,9 @@ fn row(what: &Difference, paint: &Paint) -> (String, String) {
         }
         Difference::ClassAdded(class) => ("+ class".to_owned(), paint.added(class)),
         Difference::ClassRemoved(class) => ("- class".to_owned(), paint.removed(class)),
-        Difference::Value(it) => (label(it), moved(json(it.old.as_ref()), json(it.new.as_ref()))),
+        Difference::Value(it) => {
+            (label(it), moved(json(it.old.as_deref()), json(it.new.as_deref())))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A difference as a comment on a pull request: short, the largest changes first, details folded.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::human::{INTERPOLATION, because, label, names_apart, nodes};
@@ -100,12 +101,14 @@ fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
 fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     const ROWS: usize = 20;
     let impact = report.impact;
-    let moved = |change: ChangeRef| -> usize {
-        let caused = |entry: &&ReportEntry| {
-            entry.change.changes.iter().any(|it| it.causes.changes().contains(&change))
-        };
-        impact.entries.iter().filter(caused).map(|it| it.nodes.len()).sum()
-    };
+    let mut caused: BTreeMap<ChangeRef, usize> = BTreeMap::new();
+    for entry in &impact.entries {
+        let causes = entry.changes.iter().flat_map(|it| it.causes.changes());
+        for cause in causes.collect::<BTreeSet<_>>() {
+            *caused.entry(*cause).or_default() += entry.nodes.len();
+        }
+    }
+    let moved = |change: ChangeRef| caused.get(&change).copied().unwrap_or(0);
     let groups = (0..impact.groups.len()).map(ChangeRef::Group);
     let all = groups.chain((0..impact.node_files.len()).map(ChangeRef::NodeFile));
     let setting = Some(ChangeRef::Interpolation).filter(|it| moved(*it) > 0);
@@ -145,7 +148,7 @@ fn details(entry: &ReportEntry, report: &DiffReport<'_>) -> String {
     let headline = headline(entry);
     write!(text, "{headline}</summary>\n\n").ok();
     text.push_str("| | before | after | because |\n|---|---|---|---|\n");
-    for change in &entry.change.changes {
+    for change in &entry.changes {
         let (what, old, new) = row(&change.what);
         let because = because(change, report.impact);
         let lines: Vec<String> = because.lines().iter().map(|it| escape(it)).collect();
@@ -162,7 +165,7 @@ fn details(entry: &ReportEntry, report: &DiffReport<'_>) -> String {
 
 /// Says in the folded line what weighs most.
 fn headline(entry: &ReportEntry) -> String {
-    let changes = &entry.change.changes;
+    let changes = &entry.changes;
     let conflict =
         changes.iter().any(|it| matches!(&it.what, Difference::Conflict(it) if it.new.is_some()));
     let error =
@@ -248,7 +251,9 @@ fn row(what: &Difference) -> (String, String, String) {
         Difference::ClassRemoved(class) => {
             ("class".to_owned(), format!("**−** {}", code(class)), none())
         }
-        Difference::Value(it) => (code(&label(it)), value(it.old.as_ref()), value(it.new.as_ref())),
+        Difference::Value(it) => {
+            (code(&label(it)), value(it.old.as_deref()), value(it.new.as_deref()))
+        }
     }
 }
 

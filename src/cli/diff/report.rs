@@ -1,6 +1,7 @@
 //! What a difference is written from, in every format.
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::side::LoadedSide;
 use crate::impact::Impact;
@@ -14,15 +15,20 @@ pub(super) struct DiffReport<'a> {
     pub(super) unreadable: &'a [String],
 }
 
-impl DiffReport<'_> {
-    /// Returns the report as the document of `--format json`.
-    pub(super) fn to_value(&self) -> Value {
-        let mut value = json!({"base": self.base.to_value(), "head": self.head.to_value()});
-        if let (Value::Object(all), Value::Object(impact)) = (&mut value, self.impact.to_value()) {
-            all.extend(impact);
-            all.insert("unreadable".to_owned(), json!(self.unreadable));
+/// The document of `--format json`: written piece by piece, since it may be larger than the memory.
+impl Serialize for DiffReport<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            base: Value,
+            head: Value,
+            #[serde(flatten)]
+            impact: &'a Impact,
+            unreadable: &'a [String],
         }
-        value
+        let Self { base, head, impact, unreadable } = self;
+        let (base, head) = (base.to_value(), head.to_value());
+        Document { base, head, impact, unreadable }.serialize(serializer)
     }
 }
 

@@ -15,12 +15,23 @@ use crate::http::types::{
     Age, ErrorKind, EvaluationFailure, FailedGroup, Finding, NotInEffect, RemoteWords,
     SchemaViolation,
 };
+use crate::impact::SurveyTooLarge;
 use crate::reconcile::{LookupError, StorageError, WriteError};
 use crate::rule::EvaluationError;
 
 impl From<Infallible> for ApiError {
     fn from(never: Infallible) -> Self {
         match never {}
+    }
+}
+
+impl From<SurveyTooLarge> for ApiError {
+    /// Trying again does not help: there is too much to say.
+    fn from(error: SurveyTooLarge) -> Self {
+        let message = format!(
+            "The comparison is too large: {error}. Compare fewer commits, or run `clade diff` where there is more memory."
+        );
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 }
 

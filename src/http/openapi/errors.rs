@@ -141,6 +141,8 @@ errors! {
         InvalidCommit: "that commit is not valid, or not signed as `--verify` demands",
         Busy,
     }
+    /// Of comparisons of commits.
+    ComparisonErrors { PayloadTooLarge: "what the nodes get differently takes too much memory" }
     /// Of deliveries of webhooks.
     DeliveryErrors {
         MalformedRequest,

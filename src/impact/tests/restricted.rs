@@ -33,8 +33,9 @@ fn slow(number: usize, parent: Option<usize>) -> Sketch {
 /// Checks that what is written of an impact is read back from its text.
 fn is_read_back(comparison: &StateComparison<'_>, survey: Survey) {
     let changes = || (comparison.groups().to_vec(), comparison.node_files().to_vec());
-    let impact = Impact::gather(changes().0, changes().1, survey);
-    let written: Value = serde_json::from_str(&impact.to_value().to_string()).unwrap();
+    let impact = Impact::gather(changes().0, changes().1, survey).unwrap();
+    let written: Value =
+        serde_json::from_str(&serde_json::to_value(&impact).unwrap().to_string()).unwrap();
     let written = written.as_object().unwrap();
     let read = Impact::read(changes().0, changes().1, written).unwrap();
     assert_eq!((read.nodes, read.counts), (impact.nodes, impact.counts));

@@ -112,8 +112,8 @@ fn written(
     (survey, unreadable): Surveyed,
 ) -> (String, Vec<String>) {
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
-    let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
-    (impact.to_value().to_string(), unreadable)
+    let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey).unwrap();
+    (serde_json::to_value(&impact).unwrap().to_string(), unreadable)
 }
 
 #[test]

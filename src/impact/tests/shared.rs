@@ -1,0 +1,83 @@
+//! What the same values and changes of many nodes take.
+
+use super::*;
+
+const BYTES: usize = 100_000;
+
+/// Twenty groups of one class each, whose text a commit changes; `n` has the number of each group in it that has
+/// the node.
+fn estates() -> [Estate; 2] {
+    let estate = |text: &str| {
+        let groups = (0..20).map(|number| {
+            let value = json!(format!("{text}{number}{}", "x".repeat(BYTES)));
+            let variables = [(format!("v{number}").parse().unwrap(), value)];
+            Group {
+                id: format!("00000000-0000-4000-9000-{number:012}").parse().unwrap(),
+                name: format!("G{number}").parse().unwrap(),
+                parent: GroupId::ROOT,
+                environment: "production".parse().unwrap(),
+                environment_trumps: false,
+                description: None,
+                rule: Some(
+                    rule::read(&json!(["~", ["fact", "n"], format!(",{number},")])).unwrap().into(),
+                ),
+                classes: Arc::default(),
+                variables: Arc::new(variables.into_iter().collect()),
+                config_data: Arc::default(),
+            }
+        });
+        Estate { hierarchy: Hierarchy::build(groups.collect()).unwrap(), ..build(&[]) }
+    };
+    ["old", "new"].map(estate)
+}
+
+/// The node that those groups have whose bits are set.
+fn node(number: u32) -> Node {
+    let groups = (0..20).filter(|it| number & (1 << it) != 0);
+    let text = groups.fold(String::new(), |text, it| format!("{text},{it},"));
+    let mut node = Node::named(format!("node{number}"));
+    node.fact.insert("n".to_owned(), json!(text));
+    node
+}
+
+#[test]
+fn each_value_is_kept_once_whatever_nodes_get_it() {
+    let [base, head] = estates();
+    let comparison = compare(&base, &head);
+    let mut survey = Survey::default();
+    for number in 1..=500 {
+        let node = node(number * 2_001);
+        survey.extend([(node.name.clone(), comparison.node(&node))]);
+    }
+    // Twenty values before and after, not five thousand.
+    assert!(survey.size() < 60 * BYTES, "{}", survey.size());
+    let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey).unwrap();
+    assert_eq!((impact.changed(), impact.entries.len()), (500, 500));
+    let (differences, own) = impact.entries.iter().flat_map(|it| &it.changes).fold(
+        (0, BTreeSet::new()),
+        |(count, mut own), change| {
+            own.insert(Arc::as_ptr(change));
+            (count + 1, own)
+        },
+    );
+    assert!(differences > 2_000 && own.len() == 20, "{differences} {}", own.len());
+}
+
+#[test]
+fn a_survey_keeps_no_more_than_it_may() {
+    let [base, head] = estates();
+    let comparison = compare(&base, &head);
+    let mut survey = Survey::within(1 << 20);
+    let mut compared = 0;
+    while !survey.is_full() {
+        compared += 1;
+        let node = node(1 << (compared - 1));
+        survey.extend([(node.name.clone(), comparison.node(&node))]);
+    }
+    assert!((5..8).contains(&compared), "{compared}");
+    let size = survey.size();
+    survey.extend([("more".to_owned(), comparison.node(&node(1 << 19)))]);
+    assert_eq!(survey.size(), size);
+    let error = Impact::gather(Vec::new(), Vec::new(), survey).unwrap_err();
+    assert_eq!(error.to_string(), "what the nodes get differently takes more than 1 MiB of memory");
+}
