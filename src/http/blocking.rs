@@ -4,14 +4,15 @@
 //! for another server. [`Readers`] bounds how many requests do so at a time. Computations are bounded by
 //! [`compute`](super::compute).
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use rayon::ThreadPool;
-use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
 use super::server::MemoryReservation;
+use crate::priority;
 
 /// Blocking work has panicked. The hook for panics has logged where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +27,43 @@ pub(super) struct Panicked;
 pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Panicked> {
-    let memory = MemoryReservation::of_request();
-    let work = move || {
-        let _held = memory;
-        work()
-    };
-    tokio::task::spawn_blocking(work).await.map_err(|_| Panicked)
+    tokio::task::spawn_blocking(with_memory(work)).await.map_err(|_| Panicked)
 }
 
-/// Runs work of a blocking thread on one of others, which may block as well, and waits for it.
-pub(super) fn run_on<T: Send>(threads: &ThreadPool, work: impl FnOnce() -> T + Send) -> T {
-    let runtime = Handle::try_current().ok();
-    threads.install(|| {
-        let _context = runtime.as_ref().map(Handle::enter);
+/// The threads of work that takes long; none if the system gives none.
+static YIELDING: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("lists")
+        .on_thread_start(priority::yield_to_requests)
+        .enable_all()
+        .build()
+        .ok()
+});
+
+/// Runs work as [`run_blocking`] does, on a thread that yields to those that answer agents.
+///
+/// # Errors
+///
+/// Returns an error if the work panics.
+pub(super) async fn run_yielding<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Panicked> {
+    let work = with_memory(work);
+    let running = match &*YIELDING {
+        Some(threads) => threads.spawn_blocking(work),
+        None => tokio::task::spawn_blocking(work),
+    };
+    running.await.map_err(|_| Panicked)
+}
+
+/// Makes work hold the memory of the request.
+fn with_memory<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let memory = MemoryReservation::of_request();
+    move || {
+        let _held = memory;
         work()
-    })
+    }
 }
 
 /// Requests that read from one place; only some of them do at a time.

@@ -9,14 +9,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use futures_util::future::{Either, ready};
-use rayon::ThreadPool;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::{Panicked, run_blocking, run_on};
+use super::blocking::{Panicked, run_blocking, run_yielding};
 use super::error::ApiError;
 use crate::model::Node;
-use crate::priority;
 
 /// The computations for one kind of requests: those of one lane never wait for those of another.
 #[derive(Debug)]
@@ -26,8 +24,8 @@ pub(super) struct Lane {
     running: Semaphore,
     /// The KiB of waiting requests.
     waiting: Semaphore,
-    /// Threads that yield to those that answer agents, where the computations of a lane take long.
-    yielding: Option<ThreadPool>,
+    /// Whether its threads yield to those that answer agents, since its computations take long.
+    yields: bool,
 }
 
 /// How many KiB of requests may wait in one lane; more get 503.
@@ -49,7 +47,7 @@ pub(super) static TOOLS: LazyLock<Lane> =
 
 /// Lists of nodes, which read the store: one chunk at a time, since one node can take 150 MiB.
 pub(super) static LISTS: LazyLock<Lane> =
-    LazyLock::new(|| Lane { yielding: priority::yielding_threads("lists"), ..Lane::new(0, 1) });
+    LazyLock::new(|| Lane { yields: true, ..Lane::new(0, 1) });
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
@@ -61,7 +59,7 @@ pub(super) const GROUP: usize = 64;
 impl Lane {
     fn new(heavy: usize, running: usize) -> Self {
         let (running, waiting) = (Semaphore::new(running), Semaphore::new(WAITING));
-        Self { heavy, running, waiting, yielding: None }
+        Self { heavy, running, waiting, yields: false }
     }
 
     /// Runs a computation; the weight is about how many bytes it reads.
@@ -109,12 +107,9 @@ impl Lane {
     ) -> Result<T, ApiError> {
         let work = move || {
             let _permit = permit;
-            match &self.yielding {
-                Some(threads) => run_on(threads, work),
-                None => work(),
-            }
+            work()
         };
-        let done = run_blocking(work).await;
+        let done = if self.yields { run_yielding(work).await } else { run_blocking(work).await };
         done.map_err(|Panicked| ApiError::internal("The answer could not be computed."))
     }
 

@@ -1,13 +1,12 @@
 //! The nodes in a group.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use rayon::ThreadPool;
 
-use super::blocking::{Panicked, STORE, run_blocking, run_on};
+use super::blocking::{Panicked, STORE, run_yielding};
 use super::check_ins::complete;
 use super::error::ApiError;
 use super::groups::find;
@@ -24,14 +23,9 @@ use crate::classification::is_member;
 use crate::facts::{NodeSource, RowRoom};
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{GroupId, Node, is_left_out};
-use crate::priority;
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::Snapshot;
 use crate::store::{CheckIn, CheckIns};
-
-/// The threads that search: a search of a large fleet yields to those that answer agents.
-static SEARCHERS: LazyLock<Option<ThreadPool>> =
-    LazyLock::new(|| priority::yielding_threads("members"));
 
 /// Names the nodes in a group: of those that have checked in and, with `--puppetdb`, of those it knows.
 #[utoipa::path(
@@ -59,13 +53,10 @@ pub(super) async fn list(
     let permit = STORE.admit().await?;
     let search = move || {
         let _permit = permit;
-        let search = || GroupSearch::new(&check_ins, &facts, &snapshot, index).nodes();
-        match &*SEARCHERS {
-            Some(threads) => run_on(threads, search),
-            None => search(),
-        }
+        GroupSearch::new(&check_ins, &facts, &snapshot, index).nodes()
     };
-    let names = run_blocking(search).await;
+    // A search of a large fleet takes seconds.
+    let names = run_yielding(search).await;
     let names = names.map_err(|Panicked| ApiError::internal("The nodes could not be read."))??;
     let nodes = parameters.page(names.into_iter().collect())?;
     Ok(context.json(Ok(GroupNodes { nodes })))
