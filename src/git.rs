@@ -10,7 +10,6 @@
 
 mod commit;
 mod commit_links;
-mod delta_chain;
 mod failure;
 mod file_changes;
 mod libgit2;
