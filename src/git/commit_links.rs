@@ -1,7 +1,7 @@
 //! What a commit leads to, read without what it says of people and times: libgit2 refuses a commit with a malformed author,
 //! and old imports have such commits.
 
-use git2::{ErrorClass, ErrorCode, Odb, Oid};
+use git2::{ErrorClass, ErrorCode, Odb, Oid, Repository};
 
 /// The tree and the parents of a commit.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,12 +11,26 @@ pub(super) struct CommitLinks {
 }
 
 impl CommitLinks {
-    /// Reads a commit.
+    /// Reads a commit of a repository; one where a shallow repository ends has no parents.
     ///
     /// # Errors
     ///
     /// Returns an error if it cannot be read, or does not begin as a commit.
-    pub(super) fn read(database: &Odb<'_>, id: Oid) -> Result<Self, git2::Error> {
+    pub(super) fn find(
+        repository: &Repository,
+        database: &Odb<'_>,
+        id: Oid,
+    ) -> Result<Self, git2::Error> {
+        match repository.find_commit(id) {
+            Ok(commit) => {
+                Ok(Self { tree: commit.tree_id(), parents: commit.parent_ids().collect() })
+            }
+            Err(_) => Self::read(database, id),
+        }
+    }
+
+    /// Reads a commit as it was written.
+    fn read(database: &Odb<'_>, id: Oid) -> Result<Self, git2::Error> {
         let commit = database.read(id)?;
         Self::parse(commit.data()).ok_or_else(|| {
             let message = format!("the commit {id} is damaged: it names no tree");

@@ -140,7 +140,7 @@ impl Source {
             closure.objects.push(id);
             match kind {
                 ObjectType::Commit => {
-                    let links = CommitLinks::read(from, id).map_err(fail)?;
+                    let links = CommitLinks::find(&self.repository, from, id).map_err(fail)?;
                     waiting.extend(links.parents);
                     waiting.push(links.tree);
                 }

@@ -160,14 +160,14 @@ impl Repository {
     /// where libgit2 has failed, since it reads all of the history.
     fn is_linked(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, git2::Error> {
         let database = self.inner.odb()?;
-        CommitLinks::read(&database, oid(ancestor))?;
+        CommitLinks::find(&self.inner, &database, oid(ancestor))?;
         let (mut seen, mut waiting) = (HashSet::new(), vec![oid(descendant)]);
         while let Some(id) = waiting.pop() {
             if id == oid(ancestor) {
                 return Ok(true);
             }
             if seen.insert(id) {
-                waiting.extend(CommitLinks::read(&database, id)?.parents);
+                waiting.extend(CommitLinks::find(&self.inner, &database, id)?.parents);
             }
         }
         Ok(false)

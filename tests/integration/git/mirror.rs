@@ -58,6 +58,24 @@ fn a_history_with_a_malformed_commit_is_followed() {
 }
 
 #[test]
+fn a_history_that_was_cut_is_followed() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    std::fs::write(origin.path().join("shallow"), format!("{second}\n")).unwrap();
+    let object = origin.path().join("objects").join(&first[..2]).join(&first[2..]);
+    std::fs::remove_file(object).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.fetch(None), Ok(fetched_main(&second)));
+    let third = origin.commit("main", &[("a", Put::File("b"))]);
+    assert_eq!(mirror.fetch(None), Ok(fetched_main(&third)));
+    let in_place = clade::internals::git::Repository::discover(&origin.path()).unwrap();
+    for repository in [mirror.repository().unwrap(), in_place] {
+        assert!(repository.is_ancestor(id(&second), id(&third)).unwrap());
+    }
+}
+
+#[test]
 fn a_file_in_place_of_a_directory_does_not_end_the_start() {
     let (origin, first) = Origin::with_a_commit();
     for name in ["mirror.git", "mirror.git/objects", "mirror.git/objects/pack", "mirror.git/refs"] {
