@@ -148,12 +148,9 @@ impl Repository {
             return Ok(true);
         }
         let found = self.inner.graph_descendant_of(oid(descendant), oid(ancestor));
-        match found {
-            Err(error) if error.code() != git2::ErrorCode::NotFound => {
-                self.is_linked(ancestor, descendant).map_err(fail)
-            }
-            found => found.map_err(fail),
-        }
+        // It fails at a malformed commit, and behind a commit whose parents are missing, as in a mirror of a shallow
+        // repository.
+        found.or_else(|_| self.is_linked(ancestor, descendant)).map_err(fail)
     }
 
     /// Returns whether parents lead from one commit to another, across commits that libgit2 refuses: it may be asked only
