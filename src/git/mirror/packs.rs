@@ -78,7 +78,7 @@ impl Mirror {
         if small.len() < 2 {
             return Ok(0);
         }
-        match join(&repository, small) {
+        let small = match whole(small) {
             // The rest is joined the next time.
             Err(TidyError::Damaged { index, damage }) => {
                 let replaced = pack_index::replace(&index, &damage);
@@ -86,8 +86,12 @@ impl Mirror {
                 replaced?;
                 return Ok(0);
             }
-            joined => joined?,
+            whole => whole?,
+        };
+        if small.len() < 2 {
+            return Ok(0);
         }
+        join(&repository, &small)?;
         self.close_push_repository();
         let now = Instant::now();
         joined.extend(small.iter().map(|it| (it.index.clone(), now)));
@@ -99,10 +103,10 @@ impl Mirror {
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz_join(repository: &Path) -> Result<(), TidyError> {
-    join(repository, &packs(&repository.join("objects/pack"))?)
+    join(repository, &whole(&packs(&repository.join("objects/pack"))?)?)
 }
 
-/// Returns the packs of a directory that are whole.
+/// Returns the packs of a directory that have an index.
 fn packs(directory: &Path) -> io::Result<Vec<Pack>> {
     let mut packs = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -132,19 +136,25 @@ fn prefix(packs: &mut [Pack]) -> &[Pack] {
     packs.get(..count).unwrap_or_default()
 }
 
-/// Writes a pack with everything that some packs have.
-fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
-    let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
-    for Pack { index, .. } in small {
-        match pack_index::check(index, Depth::Everything) {
-            Ok(()) => {}
-            // What cannot be read now may be whole.
-            Err(Damage::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                return Err(TidyError::Io(error));
+/// Returns those of some packs that can be read. What cannot be read now may be whole: it stays as it is.
+fn whole(packs: &[Pack]) -> Result<Vec<&Pack>, TidyError> {
+    let mut whole = Vec::new();
+    for pack in packs {
+        match pack_index::check(&pack.index, Depth::Everything) {
+            Ok(()) => whole.push(pack),
+            Err(damage) if damage.is_unreadable() => {
+                let (index, error) = (pack.index.display(), damage);
+                tracing::warn!(%index, %error, "a pack cannot be read: it is not joined with others, correct its permissions or the disk");
             }
-            Err(damage) => return Err(TidyError::Damaged { index: index.clone(), damage }),
+            Err(damage) => return Err(TidyError::Damaged { index: pack.index.clone(), damage }),
         }
     }
+    Ok(whole)
+}
+
+/// Writes a pack with everything that some packs have.
+fn join(repository: &Path, small: &[&Pack]) -> Result<(), TidyError> {
+    let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
     // An object database of these packs alone names what is in them.
     let apart = repository.join("joining");
     if apart.exists() {
@@ -378,6 +388,20 @@ mod tests {
         for commit in commits {
             assert!(repository.inner().find_commit(commit).unwrap().tree().is_ok());
         }
+    }
+
+    #[test]
+    fn packs_that_cannot_be_read_do_not_keep_others_from_being_joined() {
+        let world = World::with_fetched(5);
+        let directory = world.mirror.directory.repository().join("objects/pack");
+        fs::create_dir(directory.join("pack-z.pack")).unwrap();
+        fs::write(directory.join("pack-z.idx"), "").unwrap();
+        let small = packs(&directory).unwrap().pop().unwrap().index.with_extension("pack");
+        fs::copy(small, directory.join("pack-y.pack")).unwrap();
+        fs::create_dir(directory.join("pack-y.idx")).unwrap();
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 5);
+        assert!(directory.join("pack-y.pack").exists(), "it is left as it is");
+        assert!(world.push(0));
     }
 
     #[test]
