@@ -24,6 +24,7 @@ mod pack_index;
 mod push;
 mod push_error;
 mod refs;
+mod regular_file;
 mod remote;
 mod repository;
 mod signature;

@@ -16,6 +16,7 @@ use sha1::{Digest as _, Sha1};
 use super::loose_object::{LooseFault, LooseObject};
 use super::object_id::bytes;
 use super::pack_index;
+use super::regular_file::is_special;
 
 /// That of packs, which come first since they were added first; loose objects have 1.
 const PRIORITY: c_int = 2;
@@ -127,6 +128,9 @@ fn add_directories(
     }
     let list = directory.join("info/alternates");
     directories.push(directory.clone());
+    if is_special(&list) {
+        return Err(format!("`{}` is not a regular file: remove it", list.display()));
+    }
     let Ok(alternates) = std::fs::read(&list) else { return Ok(()) };
     for line in alternates.split(|it| *it == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);

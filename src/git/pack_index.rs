@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use sha1::{Digest as _, Sha1};
 
+use super::regular_file::{is_dangling, is_irregular, is_special, open_regular, rename_broken};
+
 /// The length of a SHA-1.
 const HASH: usize = 20;
 /// What an index of version 2 begins with; git and libgit2 have written no other since 2007.
@@ -71,11 +73,22 @@ pub(super) fn check_all(directory: &Path) -> io::Result<()> {
         entries => entries?,
     };
     let paths = entries.map(|it| Ok(it?.path())).collect::<io::Result<Vec<_>>>()?;
+    for path in &paths {
+        let is_index = path.extension().is_some_and(|it| it == "idx");
+        if is_special(path) || (is_index && is_irregular(path)) {
+            put_entry_aside(path, "is not a regular file");
+        }
+    }
     for pack in paths.iter().filter(|it| it.extension().is_some_and(|it| it == "pack")) {
         let index = pack.with_extension("idx");
         let replaced = match check(&index, Depth::Index) {
             Ok(()) => continue,
+            Err(_) if pack.symlink_metadata().is_err() => continue,
             Err(_) if index.symlink_metadata().is_err() => write_missing_index(&index),
+            Err(_) if is_dangling(&index) && open_regular(pack).is_ok() => {
+                put_entry_aside(&index, "leads to no file");
+                write_missing_index(&index)
+            }
             Err(damage) if damage.is_unreadable() => {
                 let (pack, error) = (pack.display(), damage);
                 tracing::error!(%pack, %error, "a pack cannot be read: it is left as it is, correct its permissions or the disk");
@@ -101,6 +114,18 @@ pub(super) fn check_all(directory: &Path) -> io::Result<()> {
     }
 }
 
+fn put_entry_aside(entry: &Path, what: &str) {
+    let shown = entry.display();
+    match rename_broken(entry) {
+        Ok(aside) => {
+            tracing::error!(path = %shown, aside = %aside.display(), "an entry among the packs {what}: put aside");
+        }
+        Err(error) => {
+            tracing::error!(path = %shown, %error, "an entry among the packs {what}, and cannot be put aside");
+        }
+    }
+}
+
 /// Finds the first index that is damaged in directories of packs which are not ours to mend. What was found whole is not
 /// read again until it changes: repositories are opened often.
 pub(super) fn first_damaged<'d>(directories: impl Iterator<Item = &'d Path>) -> Option<String> {
@@ -119,6 +144,9 @@ fn damage_of(file: &Path) -> Option<String> {
     let has_pack = || is_index && file.with_extension("pack").exists();
     if !(is_joint || has_pack()) {
         return None;
+    }
+    if is_special(file) {
+        return Some(format!("`{}` is not a regular file: remove it", file.display()));
     }
     let stamp = FileStamp::of(file)?;
     if WHOLE.lock().get(file) == Some(&stamp) {
@@ -162,7 +190,7 @@ fn damage_of(file: &Path) -> Option<String> {
 
 /// Checks that an index of several packs is as it was written.
 fn check_joint(file: &Path) -> Result<(), Damage> {
-    let file = File::open(file)?;
+    let file = open_regular(file)?;
     let content = file.metadata()?.len().checked_sub(HASH as u64);
     let content = content.ok_or(Damage::Wrong("it is cut short"))?;
     let mut hashing = Hashing { from: BufReader::new(file), hash: Sha1::new() };
@@ -201,7 +229,7 @@ impl FileStamp {
 pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
     let PackEnds { mut pack, count, end, hash: pack_hash } =
         PackEnds::of(&index.with_extension("pack"))?;
-    let file = File::open(index)?;
+    let file = open_regular(index)?;
     let bytes = file.metadata()?.len();
     check_index(
         &mut Hashing { from: BufReader::new(file), hash: Sha1::new() },
@@ -245,7 +273,7 @@ struct PackEnds {
 
 impl PackEnds {
     fn of(pack: &Path) -> Result<Self, Damage> {
-        let mut pack = File::open(pack)?;
+        let mut pack = open_regular(pack)?;
         let end = pack.metadata()?.len().checked_sub(HASH as u64);
         let end = end.filter(|it| *it >= PACK_HEAD as u64);
         let end = end.ok_or(Damage::Pack("the pack is cut short"))?;
@@ -408,7 +436,7 @@ fn write_index(pack: &Path) -> io::Result<()> {
     let directory = pack.parent().unwrap_or_else(|| Path::new("."));
     let fail = |error: git2::Error| io::Error::other(error.message().to_owned());
     let mut indexer = git2::Indexer::new(None, directory, 0o444, false).map_err(fail)?;
-    io::copy(&mut File::open(pack)?, &mut indexer)?;
+    io::copy(&mut open_regular(pack)?, &mut indexer)?;
     let name = indexer.commit().map_err(fail)?;
     File::open(directory.join(format!("pack-{name}.idx")))?.sync_all()?;
     File::open(directory)?.sync_all()

@@ -96,7 +96,8 @@ impl Directory {
         if repository.exists() {
             match repair(&repository, remote) {
                 Err(error) if is_of_place(&error) => {
-                    tracing::error!(%error, "the mirror cannot be repaired");
+                    let path = repository.display();
+                    tracing::error!(%error, %path, "the mirror cannot be repaired");
                     return self.replace(remote);
                 }
                 repaired => repaired.map_err(io)?,

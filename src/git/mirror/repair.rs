@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use git2::Reference;
 
 use crate::git::refs::WATCHED;
+use crate::git::regular_file::{is_dangling, is_irregular, read_regular};
 use crate::git::remote::Remote;
 
 /// The setting in the mirror's configuration that names its remote.
@@ -25,12 +26,25 @@ const DAMAGED: &str = "damaged";
 /// How many such directories there are at most: `damaged`, `damaged-2` and so on.
 const MOST_DAMAGED: usize = 100;
 
+/// Files of a mirror that are read or written: a pipe in the place of one is waited for, and a directory is in the way.
+const FILES: [&str; 9] = [
+    IDENTITY,
+    "clade-remote.new",
+    "config.new",
+    "HEAD.new",
+    "packed-refs.new",
+    "shallow",
+    "info/grafts",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+];
+
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 
 /// Returns whether a directory holds a mirror of the remote that can be opened.
 pub(super) fn is_mirror_of(repository: &Path, remote: &Remote) -> bool {
-    let opened = git2::Repository::open_bare(repository).is_ok();
-    opened && configured(repository).is_some_and(|of| of == remote.address())
+    let is_of = configured(repository).is_some_and(|of| of == remote.address());
+    is_of && git2::Repository::open_bare(repository).is_ok()
 }
 
 /// Names the remote of a mirror, in a file of its own and in the configuration.
@@ -49,13 +63,21 @@ pub(super) fn note_remote(repository: &Path, remote: &Remote) -> io::Result<()> 
 /// Repairs what can be repaired, if it is a mirror of the remote; any other one is left as it is.
 pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
     let address = remote.address();
-    let noted = std::fs::read(repository.join(IDENTITY)).ok();
+    let noted = read_regular(&repository.join(IDENTITY)).ok();
     let is_noted = noted.as_deref() == Some(address.as_bytes());
-    match configured(repository) {
-        Some(of) if of != address => return Ok(()),
+    let configured = configured(repository);
+    if configured.as_ref().map_or(!is_noted, |of| *of != address) {
+        return Ok(());
+    }
+    for name in FILES {
+        let path = repository.join(name);
+        if is_irregular(&path) || is_dangling(&path) {
+            put_aside(repository, Path::new(name))?;
+        }
+    }
+    match configured {
         // One of an older version, or its file is damaged.
         Some(_) if !is_noted => replace(&repository.join(IDENTITY), address.as_bytes())?,
-        None if !is_noted => return Ok(()),
         Some(_) => {}
         None => {
             put_aside(repository, Path::new("config"))?;

@@ -157,12 +157,16 @@ fn what_cannot_be_read_or_written_now_is_left_as_it_is() {
     assert_eq!(fs::read(&index).unwrap(), whole);
     fs::remove_dir(&pack).unwrap();
     fs::write(&pack, content).unwrap();
-    // The new index cannot be written: a directory has its name. The pack is whole.
+    // A directory and a link to nothing in place of the index are put aside.
     fs::remove_file(&index).unwrap();
     fs::create_dir_all(index.join("x")).unwrap();
     check_all(&packs).unwrap();
-    assert!(pack.is_file());
-    fs::remove_dir_all(&index).unwrap();
+    assert_eq!(fs::read(&index).unwrap(), whole);
+    fs::remove_file(&index).unwrap();
+    std::os::unix::fs::symlink("/absent/absent", &index).unwrap();
+    check_all(&packs).unwrap();
+    assert!(!index.is_symlink());
+    assert_eq!(fs::read(&index).unwrap(), whole);
     // What was put aside before is in the way.
     fs::create_dir_all(index.with_extension("idx.broken").join("x")).unwrap();
     fs::write(&index, "").unwrap();

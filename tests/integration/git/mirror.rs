@@ -96,6 +96,52 @@ fn a_file_in_place_of_a_directory_does_not_end_the_start() {
     }
 }
 
+/// Opens the mirror of an origin and fetches, which must end.
+fn reopen(data: &Path, origin: &Origin) -> Fetched {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (data, remote) = (data.to_owned(), Remote::parse(origin.path().to_str().unwrap()).unwrap());
+    std::thread::spawn(move || {
+        let mirror = Mirror::open(&data, remote, MirrorOptions::default()).unwrap();
+        let fetched = mirror.fetch(None).unwrap();
+        drop(mirror);
+        sender.send(fetched)
+    });
+    receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("the start does not end")
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_is_put_aside_at_the_start() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = data.path().join("mirror.git");
+    reopen(data.path(), &origin);
+    let index = std::fs::read_dir(mirror.join("objects/pack")).unwrap().find_map(|it| {
+        it.ok().map(|it| it.path()).filter(|it| it.extension().is_some_and(|it| it == "idx"))
+    });
+    let index = index.unwrap().strip_prefix(&mirror).unwrap().to_str().unwrap().to_owned();
+    std::fs::create_dir_all(mirror.join("info")).unwrap();
+    let others = ["objects/pack/pack-a.pack", "objects/pack/multi-pack-index", "shallow", "HEAD.new"];
+    let noted = ["objects/info/alternates", "clade-remote", "config.new"];
+    for name in [index.as_str()].into_iter().chain(others).chain(noted) {
+        let path = mirror.join(name);
+        for kind in ["a pipe", "a directory", "a link to nothing"] {
+            std::fs::remove_file(&path).ok();
+            match kind {
+                "a pipe" => {
+                    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+                    assert!(made.success());
+                }
+                "a directory" => std::fs::create_dir(&path).unwrap(),
+                _ => std::os::unix::fs::symlink("/absent/absent", &path).unwrap(),
+            }
+            std::fs::remove_file(mirror.join("HEAD")).unwrap();
+            assert_eq!(reopen(data.path(), &origin), fetched_main(&first), "{name}: {kind}");
+            assert!(!data.path().join("mirror.git.broken").exists(), "{name}: {kind}");
+            assert!(mirror.join(&index).is_file(), "{name}: {kind}");
+        }
+    }
+}
+
 #[test]
 fn a_branch_is_followed_wherever_it_goes() {
     let (origin, first) = Origin::with_a_commit();
