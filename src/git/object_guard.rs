@@ -40,6 +40,35 @@ struct Guard {
     peeked: Mutex<Option<([u8; 20], LooseObject)>>,
 }
 
+/// An object that cannot be read.
+struct ObjectError {
+    /// Where the fault is: in the system, or in the object database.
+    class: ErrorClass,
+    message: String,
+}
+
+impl ObjectError {
+    fn of(path: &Path, fault: &LooseFault) -> Self {
+        let path = path.display();
+        match fault {
+            // A disk that cannot read its own is damaged.
+            LooseFault::Io(error) => {
+                let class = if is_of_disk(error) { ErrorClass::Odb } else { ErrorClass::Os };
+                Self { class, message: format!("`{path}` cannot be read: {error}") }
+            }
+            LooseFault::Damaged(how) => {
+                let message = format!("the object file `{path}` is damaged: {how}");
+                Self { class: ErrorClass::Odb, message }
+            }
+        }
+    }
+}
+
+/// Returns whether the disk failed.
+fn is_of_disk(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
 /// Puts the backend into the object database of a repository.
 ///
 /// # Errors
@@ -152,7 +181,7 @@ fn add_directories(
 
 impl Guard {
     /// Reads a loose object; none if there is none.
-    fn load(&self, id: Oid, most: u64) -> Result<Option<LooseObject>, String> {
+    fn load(&self, id: Oid, most: u64) -> Result<Option<LooseObject>, ObjectError> {
         let name = id.to_string();
         let (first, rest) = name.split_at_checked(2).unwrap_or_default();
         let mut damaged = None;
@@ -160,21 +189,22 @@ impl Guard {
             match load_file(&directory.join(first).join(rest), most) {
                 Ok(Some(object)) => return Ok(Some(object)),
                 Ok(None) => {}
-                Err(message) => damaged = Some(message),
+                Err(error) => damaged = Some(error),
             }
         }
         damaged.map_or(Ok(None), Err)
     }
 
     /// Reads the type and size of a loose object, and checks one that is not large as a whole.
-    fn peek(&self, id: Oid) -> Result<Option<(ObjectType, u64)>, String> {
+    fn peek(&self, id: Oid) -> Result<Option<(ObjectType, u64)>, ObjectError> {
         let Some(object) = self.load(id, PEEKED)? else { return Ok(None) };
         let LooseObject { kind, size, .. } = object;
         if let Some(content) = &object.content {
             let header = format!("{} {size}\0", kind.str());
             let hash = Sha1::new().chain_update(header).chain_update(content).finalize();
             if *hash != *id.as_bytes() {
-                return Err(format!("the object {id} is damaged: its file has another one"));
+                let message = format!("the object {id} is damaged: its file has another one");
+                return Err(ObjectError { class: ErrorClass::Odb, message });
             }
             *self.peeked.lock() = Some((bytes(id), object));
         }
@@ -191,7 +221,7 @@ impl Guard {
     /// Checks the loose objects whose names begin with some digits. All of them: libgit2 reads each, also where it has
     /// found one.
     #[expect(clippy::disallowed_methods, reason = "loose objects are files")]
-    fn check_named(&self, digits: &str) -> Result<(), String> {
+    fn check_named(&self, digits: &str) -> Result<(), ObjectError> {
         let Some((first, rest)) = digits.split_at_checked(2) else { return Ok(()) };
         for directory in &self.directories {
             let Ok(entries) = std::fs::read_dir(directory.join(first)) else { continue };
@@ -207,14 +237,11 @@ impl Guard {
 }
 
 /// Reads the object in a file; none if there is no file.
-fn load_file(path: &Path, most: u64) -> Result<Option<LooseObject>, String> {
+fn load_file(path: &Path, most: u64) -> Result<Option<LooseObject>, ObjectError> {
     match LooseObject::read(path, most) {
         Ok(object) => Ok(Some(object)),
         Err(LooseFault::Io(error)) if is_absent(&error) => Ok(None),
-        Err(LooseFault::Io(error)) => Err(format!("`{}` cannot be read: {error}", path.display())),
-        Err(LooseFault::Damaged(how)) => {
-            Err(format!("the object file `{}` is damaged: {how}", path.display()))
-        }
+        Err(fault) => Err(ObjectError::of(path, &fault)),
     }
 }
 
@@ -224,10 +251,14 @@ fn is_absent(error: &std::io::Error) -> bool {
 }
 
 /// Tells libgit2 what is wrong.
-fn fail(message: String) -> c_int {
-    let message = CString::new(message).unwrap_or_default();
+fn fail(error: ObjectError) -> c_int {
+    let class = match error.class {
+        ErrorClass::Os => raw::GIT_ERROR_OS,
+        _ => raw::GIT_ERROR_ODB,
+    };
+    let message = CString::new(error.message).unwrap_or_default();
     // SAFETY: libgit2 copies the text.
-    unsafe { raw::git_error_set_str(raw::GIT_ERROR_ODB.cast_signed(), message.as_ptr()) };
+    unsafe { raw::git_error_set_str(class.cast_signed(), message.as_ptr()) };
     raw::GIT_ERROR
 }
 
@@ -264,7 +295,7 @@ extern "C" fn read(
         match guard.take_peeked(id).map_or_else(|| guard.load(id, u64::MAX), |it| Ok(Some(it))) {
             Ok(Some(object)) => object,
             Ok(None) => return raw::GIT_ENOTFOUND,
-            Err(message) => return fail(message),
+            Err(error) => return fail(error),
         };
     let content = object.content.unwrap_or_default();
     // SAFETY: the buffer is one byte longer than what is copied to it, as libgit2 makes its own; libgit2 frees it.
@@ -301,7 +332,7 @@ extern "C" fn read_header(
             0
         }
         Ok(None) => raw::GIT_ENOTFOUND,
-        Err(message) => fail(message),
+        Err(error) => fail(error),
     }
 }
 
@@ -320,7 +351,7 @@ extern "C" fn read_prefix(
     let name = id.to_string();
     match guard.check_named(name.get(..length).unwrap_or(&name)) {
         Ok(()) => raw::GIT_PASSTHROUGH,
-        Err(message) => fail(message),
+        Err(error) => fail(error),
     }
 }
 

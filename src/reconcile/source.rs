@@ -8,8 +8,8 @@ use super::status::Reason;
 use super::tree_files::SETTINGS_FILES;
 use crate::changeset::PathKind;
 use crate::git::{
-    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, ReadError,
-    Repository, ResolveError, short_name,
+    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, ObjectFault, OpenError, PushError,
+    ReadError, Repository, ResolveError, short_name,
 };
 use crate::model::{Budget, CommitId};
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -166,7 +166,12 @@ impl Source {
                 repository.recover_moves();
                 // Read once: HEAD may be moved meanwhile.
                 let named = branch.map(str::to_owned).or_else(|| repository.head_ref());
-                let head = repository.branch_head(named.as_deref()).map_err(|_| {
+                let head = repository.branch_head(named.as_deref()).map_err(|error| {
+                    if let ResolveError::Unreadable(error) = &error
+                        && error.fault() == ObjectFault::System
+                    {
+                        return fail(FetchFailure::RepositoryNotFound, error.to_string());
+                    }
                     if let Some(damage) = repository.damage_at(branch) {
                         return fail(FetchFailure::CorruptObjects, damage.to_string());
                     }

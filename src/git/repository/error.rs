@@ -64,7 +64,9 @@ impl ResolveError {
         use git2::ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel};
 
         let is_absent = matches!(error.code(), NotFound | Peel | InvalidSpec | Ambiguous);
-        if is_absent || failure_of(error) != FetchFailure::CorruptObjects {
+        // What else libgit2 says is of the text, such as a date in a reflog.
+        let is_of_files = matches!(error.class(), git2::ErrorClass::Os | git2::ErrorClass::Filesystem);
+        if is_absent || !(is_of_files || failure_of(error) == FetchFailure::CorruptObjects) {
             return Self::unknown(revision);
         }
         Self::Unreadable(ReadError::of(format!("the commit `{revision}`"), error))

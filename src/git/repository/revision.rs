@@ -8,6 +8,12 @@ use crate::git::object_id::id_of;
 use crate::git::refs::{WATCHED, instead, short_name};
 use crate::model::CommitId;
 
+/// The longest part of a revision, in bytes: no file has a longer name.
+const LONGEST_PART: usize = 250;
+
+/// The longest revision, in bytes.
+const LONGEST: usize = 2048;
+
 impl Repository {
     /// Returns the commit of a revision: anything that `git rev-parse` understands, but for searches
     /// of messages (`:/text`).
@@ -33,7 +39,7 @@ impl Repository {
     ///
     /// Returns an error if there is no such commit, or it cannot be read.
     pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
-        if revision.is_empty() || revision.contains('\0') {
+        if revision.is_empty() || revision.contains('\0') || is_too_long(revision) {
             return Err(ResolveError::unknown(revision));
         }
         let fail = |error: git2::Error| ResolveError::of(revision, &error);
@@ -138,6 +144,12 @@ impl Repository {
         };
         missing + &instead(names.iter().map(String::as_str))
     }
+}
+
+/// Returns whether a revision cannot name a ref since a file cannot have such a name.
+fn is_too_long(revision: &str) -> bool {
+    let mut parts = revision.split(['/', '~', '^', ':', '@']);
+    revision.len() > LONGEST || parts.any(|it| it.len() > LONGEST_PART)
 }
 
 /// Returns the branch of the remote that a revision in a mirror begins with, if it can be one.

@@ -117,6 +117,33 @@ fn a_repository_in_place_that_cannot_be_read_takes_writes_again_when_it_can() {
 }
 
 #[test]
+fn what_the_system_says_of_a_repository_in_place_is_the_reason_of_a_failed_write() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    let objects = format!("objects/{}", &hub.head_id()[..2]);
+    // Root may read all, but a link to itself leads nowhere for root as well.
+    for name in ["refs/heads", "packed-refs", &objects] {
+        let (path, aside) = (hub.path().join(name), hub.directory.path().join("aside"));
+        let main = hub.path().join("refs/heads/main");
+        if name == "packed-refs" {
+            std::fs::rename(&main, &aside).unwrap();
+        } else {
+            std::fs::rename(&path, &aside).unwrap();
+        }
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let refused = post(&daemon, "/v1/groups", &body);
+        assert_eq!(refused.status, 503, "{name}: {}", refused.body);
+        let json = refused.json();
+        assert_eq!(json["kind"], "storage-failed", "{name}: {}", refused.body);
+        assert!(refused.body.contains("symbolic links"), "{name}: {}", refused.body);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::rename(&aside, if name == "packed-refs" { &main } else { &path }).unwrap();
+    }
+    daemon.wait_until("it is written", |it| post(it, "/v1/groups", &body).status == 303);
+}
+
+#[test]
 fn a_repository_read_in_place_is_followed_before_it_is_written() {
     let id = "aaaaaaaa-0000-4000-8000-00000000000a";
     let a = format!("name: A\nid: {id}\n");
