@@ -10,6 +10,7 @@
 
 mod commit;
 mod commit_links;
+mod cut_history;
 mod failure;
 mod file_changes;
 mod libgit2;
@@ -17,6 +18,7 @@ mod local_push;
 mod loose_object;
 mod mirror;
 mod move_lock;
+mod object_copy;
 mod object_guard;
 mod object_id;
 mod options;

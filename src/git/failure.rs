@@ -88,9 +88,9 @@ impl FetchError {
         Self::new(failure, format!("`{remote}` cannot be fetched: {detail}"))
     }
 
-    /// Tells an error of libgit2 apart.
-    pub(super) fn of(remote: &Remote, error: &git2::Error) -> Self {
-        Self::at(remote, failure_of(error), error.message())
+    /// An error of a push: `` `URL` cannot be pushed to: detail ``.
+    pub(super) fn of_push(remote: &Remote, failure: FetchFailure, detail: impl Display) -> Self {
+        Self::new(failure, format!("`{remote}` cannot be pushed to: {detail}"))
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use git2::ErrorCode;
 
 use super::failure::{FetchError, FetchFailure, failure_of};
-use super::object_guard::guard;
 use super::object_id::oid;
 use super::push_error::PushError;
 use super::refs::referent;
@@ -23,7 +22,15 @@ pub(super) fn has_hooks(directory: &Path) -> bool {
 }
 
 fn has_own_hooks(directory: &Path) -> bool {
-    ["pre-receive", "update", "post-receive", "reference-transaction"].iter().any(|hook| {
+    const HOOKS: [&str; 6] = [
+        "pre-receive",
+        "update",
+        "proc-receive",
+        "post-receive",
+        "post-update",
+        "reference-transaction",
+    ];
+    HOOKS.iter().any(|hook| {
         directory.join("hooks").join(hook).exists()
             || directory.join(".git/hooks").join(hook).exists()
     })
@@ -69,29 +76,4 @@ pub(super) fn move_branch(
         }
         Err(error) => Err(PushError::Failed(FetchError::new(failure_of(&error), error.message()))),
     }
-}
-
-/// Moves a branch of the repository in a directory to a commit that `incoming` names there, and removes that ref.
-///
-/// libgit2 pushes to a directory without comparing where the branch is, so it pushes to that ref alone.
-///
-/// # Errors
-///
-/// Returns why the branch is not moved.
-pub(super) fn accept(
-    directory: &Path,
-    incoming: &str,
-    branch: &str,
-    commit: CommitId,
-    expected: Option<CommitId>,
-) -> Result<(), PushError> {
-    let fail = |error: git2::Error| {
-        PushError::Failed(FetchError::new(failure_of(&error), error.message()))
-    };
-    let repository = git2::Repository::open(directory).and_then(guard).map_err(fail)?;
-    let moved = move_branch(&repository, branch, commit, expected);
-    if let Err(error) = repository.find_reference(incoming).and_then(|mut it| it.delete()) {
-        tracing::warn!(reference = incoming, error = error.message(), "a ref is not removed");
-    }
-    moved
 }

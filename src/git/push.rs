@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
+use super::cut_history::CutHistory;
 use super::failure::{FetchError, FetchFailure};
-use super::local_push::{accept, has_hooks, move_branch};
+use super::local_push::{has_hooks, move_branch};
 use super::mirror::Mirror;
 use super::move_lock::{Move, MoveLock};
+use super::object_copy::ObjectSource;
+use super::object_guard::guard;
 use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::push_error::PushError;
@@ -22,8 +25,8 @@ use crate::model::CommitId;
 /// The ref that names what is pushed.
 const OUTGOING: &str = "refs/clade/outgoing";
 
-/// Before a commit that is pushed into a directory: the ref that names it there until the branch does.
-const INCOMING: &str = "refs/clade/incoming/";
+/// What to do where the branch of a repository of this machine is checked out.
+const FOLLOW_IN_PLACE: &str = "follow that repository by its path and without `--data-dir`, so that its files go along, or use a bare one";
 
 /// How one try ended.
 enum Try {
@@ -136,7 +139,32 @@ fn note_pushed(repository: &Repository, branch: &str, commit: CommitId) {
     }
 }
 
+/// Tries a push. Where libgit2 cannot read a commit, it is tried without those that the remote has: one far behind may be
+/// malformed.
 fn push_once(
+    repository: &Repository,
+    remote: &Remote,
+    options: &MirrorOptions,
+    branch: &str,
+    commit: CommitId,
+    expected: Option<CommitId>,
+) -> Try {
+    let tried = push_from(repository, remote, options, branch, commit, expected);
+    match tried {
+        Try::Unchanged(FetchError { failure: FetchFailure::CorruptObjects, .. }) => {
+            match CutHistory::behind(repository, commit) {
+                Ok(cut) => push_from(&cut.repository, remote, options, branch, commit, expected),
+                Err(error) => {
+                    tracing::warn!(%error, "a repository to push from cannot be made");
+                    tried
+                }
+            }
+        }
+        tried => tried,
+    }
+}
+
+fn push_from(
     repository: &Repository,
     remote: &Remote,
     options: &MirrorOptions,
@@ -148,25 +176,20 @@ fn push_once(
     let _entered = attempt.enter();
     let unsent = |error: git2::Error| Try::Unchanged(attempt.explain(&error));
     let inner = repository.inner();
-    if let Err(error) = inner.reference(OUTGOING, oid(commit), true, "push") {
-        return unsent(error);
-    }
-    let route = match PushRoute::of(remote) {
-        Ok(route) => route,
+    let address = match PushRoute::of(remote) {
+        Ok(PushRoute::Remote(address)) => address,
+        Ok(PushRoute::Git) => format!("{LOCAL_PUSH}://here"),
+        Ok(PushRoute::Directory(directory)) => {
+            let source = ObjectSource { repository: inner, limits: options.objects };
+            return push_to_directory(&source, &attempt, &directory, branch, commit, expected);
+        }
         Err(words) => return Try::Rejected(words),
     };
-    let address = match &route {
-        PushRoute::Remote(address) => address.clone(),
-        PushRoute::Git => format!("{LOCAL_PUSH}://here"),
-        PushRoute::Directory(directory) => directory.display().to_string(),
-    };
-    let mut outlet = match inner.remote_anonymous(&address) {
+    let named = inner.reference(OUTGOING, oid(commit), true, "push");
+    let mut outlet = match named.and_then(|_| inner.remote_anonymous(&address)) {
         Ok(outlet) => outlet,
         Err(error) => return unsent(error),
     };
-    if let PushRoute::Directory(directory) = &route {
-        return push_to_directory(&mut outlet, &attempt, directory, branch, commit, expected);
-    }
     let heard = Heard::default();
     let mut options = PushOptions::new();
     options.remote_callbacks(heard.callbacks(expected));
@@ -204,9 +227,7 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     // Its words advise to let the files stay behind.
     if status == "branch is currently checked out" {
         let instead = match remote.directory() {
-            Some(_) => {
-                "follow that repository by its path and without `--data-dir`, so that its files go along, or use a bare one"
-            }
+            Some(_) => FOLLOW_IN_PLACE,
             None => "use a bare repository",
         };
         return Try::Rejected(format!("the branch is checked out there: {instead}"));
@@ -289,20 +310,28 @@ impl PushRoute {
     }
 }
 
-/// Pushes by libgit2 into the directory of a repository on this machine.
+/// Copies a commit into the directory of a repository on this machine, and moves the branch there: libgit2 pushes to a
+/// directory without comparing where the branch is.
 fn push_to_directory(
-    outlet: &mut git2::Remote<'_>,
+    source: &ObjectSource<'_>,
     attempt: &Attempt,
     directory: &Path,
     branch: &str,
     commit: CommitId,
     expected: Option<CommitId>,
 ) -> Try {
-    let incoming = format!("{INCOMING}{commit}");
-    if let Err(error) = outlet.push(&[format!("+{OUTGOING}:{incoming}")], None) {
-        return Try::Unchanged(attempt.explain(&error));
+    let there = match git2::Repository::open(directory).and_then(guard) {
+        Ok(there) => there,
+        Err(error) => return Try::Unchanged(attempt.explain(&error)),
+    };
+    if let Err(error) = source.copy(attempt, &there, &[oid(commit)]) {
+        return Try::Unchanged(error);
     }
-    Try::of(accept(directory, &incoming, branch, commit, expected))
+    match CheckedOut::of(&there, &referent(&there, branch)) {
+        Ok(None) => Try::of(move_branch(&there, branch, commit, expected)),
+        Ok(Some(_)) => Try::Rejected(format!("the branch is checked out there: {FOLLOW_IN_PLACE}")),
+        Err(error) => Try::of(Err(error)),
+    }
 }
 
 /// Returns how a try ended that libgit2 has an error for.
@@ -413,9 +442,7 @@ impl Repository {
         expected: Option<CommitId>,
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
-        let path = self.inner().path().to_string_lossy().into_owned();
-        let remote =
-            Remote::parse(&path).map_err(|error| PushError::Rejected(error.to_string()))?;
+        let remote = Remote::at_path(self.inner().path());
         match push_once(self, &remote, options, branch, commit, expected) {
             Try::Done => Ok(()),
             Try::Moved => Err(PushError::Moved),

@@ -93,6 +93,11 @@ impl Remote {
         }
     }
 
+    /// Returns the remote of a path, whatever characters are in it.
+    pub(super) fn at_path(path: &Path) -> Self {
+        Self(Place::Path(path.to_owned()))
+    }
+
     /// Returns the path of a directory of this machine; a `file://` URL is none.
     pub fn as_path(&self) -> Option<&Path> {
         match &self.0 {

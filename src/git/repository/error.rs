@@ -65,7 +65,8 @@ impl ResolveError {
 
         let is_absent = matches!(error.code(), NotFound | Peel | InvalidSpec | Ambiguous);
         // What else libgit2 says is of the text, such as a date in a reflog.
-        let is_of_files = matches!(error.class(), git2::ErrorClass::Os | git2::ErrorClass::Filesystem);
+        let is_of_files =
+            matches!(error.class(), git2::ErrorClass::Os | git2::ErrorClass::Filesystem);
         if is_absent || !(is_of_files || failure_of(error) == FetchFailure::CorruptObjects) {
             return Self::unknown(revision);
         }

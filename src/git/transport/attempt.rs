@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::guard::{Excess, Guard};
-use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::failure::{FetchError, FetchFailure, failure_of};
 use crate::git::options::{HttpOptions, Interrupt, MirrorOptions, SshOptions};
 use crate::git::remote::Remote;
 
@@ -101,7 +101,8 @@ impl Attempt {
 
     /// Returns the error that fits what libgit2 says.
     pub(in crate::git) fn explain(&self, error: &git2::Error) -> FetchError {
-        self.failure.get().cloned().unwrap_or_else(|| FetchError::of(&self.remote, error))
+        let first = self.failure.get().cloned();
+        first.unwrap_or_else(|| self.error(failure_of(error), error.message()))
     }
 
     /// Notes what went wrong.
@@ -115,7 +116,10 @@ impl Attempt {
     }
 
     pub(in crate::git) fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
-        FetchError::at(&self.remote, failure, detail)
+        match self.guard {
+            Some(_) => FetchError::at(&self.remote, failure, detail),
+            None => FetchError::of_push(&self.remote, failure, detail),
+        }
     }
 
     /// Checks bytes from the network, before libgit2 has them.

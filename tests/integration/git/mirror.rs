@@ -120,7 +120,8 @@ fn what_stands_in_place_of_a_file_is_put_aside_at_the_start() {
     });
     let index = index.unwrap().strip_prefix(&mirror).unwrap().to_str().unwrap().to_owned();
     std::fs::create_dir_all(mirror.join("info")).unwrap();
-    let others = ["objects/pack/pack-a.pack", "objects/pack/multi-pack-index", "shallow", "HEAD.new"];
+    let others =
+        ["objects/pack/pack-a.pack", "objects/pack/multi-pack-index", "shallow", "HEAD.new"];
     let noted = ["objects/info/alternates", "clade-remote", "config.new"];
     for name in [index.as_str()].into_iter().chain(others).chain(noted) {
         let path = mirror.join(name);

@@ -43,11 +43,14 @@ fn writes_are_pushed_over_https() {
     assert_eq!(refused.status, 403, "{}", refused.body);
 }
 
+fn file_url(hub: &Hub) -> String {
+    format!("file://{}", hub.text_path().trim_end_matches('/'))
+}
+
 /// Returns the command of a daemon that follows a hub by a URL and writes to a branch of it.
-fn serve_file_url(hub: &Hub, data: &tempfile::TempDir, branch: &str) -> std::process::Command {
-    let url = format!("file://{}", hub.text_path().trim_end_matches('/'));
+fn serve_file_url(url: &str, data: &tempfile::TempDir, branch: &str) -> std::process::Command {
     let data = data.path().to_str().unwrap();
-    serve(&["--repo", &url, "--data-dir", data, "--branch", branch, "--writes", "commit"])
+    serve(&["--repo", url, "--data-dir", data, "--branch", branch, "--writes", "commit"])
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn the_hooks_of_a_repository_behind_a_file_url_are_run() {
     let before = hub.head_id();
     hub.hook("pre-receive", "echo 'not today' >&2\nexit 1");
     let data = tempfile::tempdir().unwrap();
-    let daemon = Daemon::launch(serve_file_url(&hub, &data, "main"));
+    let daemon = Daemon::launch(serve_file_url(&file_url(&hub), &data, "main"));
     let body = json!({"name": "M", "parent": ROOT, "classes": {}});
     let refused = post(&daemon, "/v1/groups", &body);
     assert_eq!(refused.status, 403, "{}", refused.body);
@@ -74,7 +77,7 @@ fn a_branch_that_names_another_one_stays_so_when_it_is_pushed() {
         let hub = Hub::new(&[("groups/a.yaml", A)]);
         hub.inner.reference_symbolic("refs/heads/now", "refs/heads/main", false, "").unwrap();
         let data = tempfile::tempdir().unwrap();
-        let mut command = serve_file_url(&hub, &data, "now");
+        let mut command = serve_file_url(&file_url(&hub), &data, "now");
         // Without a path there is no `git`, so libgit2 pushes.
         command.env("PATH", &path);
         let daemon = Daemon::launch(command);
@@ -85,6 +88,75 @@ fn a_branch_that_names_another_one_stays_so_when_it_is_pushed() {
         assert_eq!(now.symbolic_target().unwrap(), Some("refs/heads/main"), "{path}");
         let incoming = hub.inner.references_glob("refs/clade/*").unwrap();
         assert_eq!(incoming.count(), 0, "{path}");
+    }
+}
+
+/// Adds a commit with a malformed author and committer to a hub, and one after it; a tag stays there.
+fn add_malformed(hub: &Hub) {
+    let (tree, head) = (hub.head().unwrap().tree_id(), hub.head_id());
+    let commit = |parent: &str, who: &str| {
+        let text =
+            format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nimported\n");
+        let database = hub.inner.odb().unwrap();
+        database.write(git2::ObjectType::Commit, text.as_bytes()).unwrap()
+    };
+    let malformed = commit(&head, "Ada a@example.com 1400000000 +0000");
+    let after = commit(&malformed.to_string(), "Ada <a@example.com> 1700000000 +0000");
+    for name in ["refs/tags/v1", "refs/heads/main"] {
+        hub.inner.reference(name, after, true, "").unwrap();
+    }
+}
+
+#[test]
+fn a_malformed_commit_in_the_history_keeps_nothing_from_being_written() {
+    for path in [std::env::var("PATH").unwrap(), String::new()] {
+        let hub = Hub::new(&[("groups/a.yaml", A)]);
+        add_malformed(&hub);
+        let data = tempfile::tempdir().unwrap();
+        let mut command = serve_file_url(&file_url(&hub), &data, "main");
+        command.env("PATH", &path);
+        let daemon = Daemon::launch(command);
+        for name in ["M", "N"] {
+            let body = json!({"name": name, "parent": ROOT, "classes": {}});
+            let created = post(&daemon, "/v1/groups", &body);
+            assert_eq!(created.status, 303, "{path}: {}", created.body);
+        }
+        assert_eq!(groups(&daemon).len(), 4, "{path}");
+    }
+}
+
+#[test]
+fn two_daemons_that_write_to_one_repository_lose_nothing() {
+    for path in [std::env::var("PATH").unwrap(), String::new()] {
+        let hub = Hub::new(&[("groups/a.yaml", A)]);
+        let url = file_url(&hub);
+        let write_all = |writer: char| {
+            let data = tempfile::tempdir().unwrap();
+            let mut command = serve_file_url(&url, &data, "main");
+            command.env("PATH", &path);
+            let daemon = Daemon::launch(command);
+            let names = (0..12).map(|number| format!("{writer}{number}"));
+            let is_written = |name: &String| {
+                let body = json!({"name": name, "parent": ROOT, "classes": {}});
+                let answer = post(&daemon, "/v1/groups", &body);
+                assert!(matches!(answer.status, 303 | 409 | 503), "{}", answer.body);
+                answer.status == 303
+            };
+            names.filter(is_written).collect::<Vec<_>>()
+        };
+        let written = std::thread::scope(|scope| {
+            let threads = ['x', 'y'].map(|it| {
+                let write_all = &write_all;
+                scope.spawn(move || write_all(it))
+            });
+            threads.map(|it| it.join().unwrap()).concat()
+        });
+        assert!(written.len() >= 12, "{path}: {written:?}");
+        let log = hub.log();
+        for name in &written {
+            let subject = format!("Add the group \"{name}\" below \"All Nodes\"");
+            assert_eq!(log.iter().filter(|it| **it == subject).count(), 1, "{path}: {name}");
+        }
     }
 }
 
