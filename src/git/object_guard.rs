@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "a backend of libgit2 is a table of C functions")]
 
 use std::ffi::{CString, c_int, c_void};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
@@ -29,6 +30,12 @@ const DEEPEST: usize = 5;
 
 /// From how many directories objects are read at most: each is searched for every loose object.
 const MOST_DIRECTORIES: usize = 128;
+
+/// How many lines of alternates are read at most, in all of their files: those that name nothing count, too.
+const MOST_LINES: usize = 4096;
+
+/// How many bytes of such a file are read at most.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The backend; `base` comes first, since libgit2 knows no more of it.
 #[repr(C)]
@@ -75,9 +82,9 @@ fn is_of_disk(error: &std::io::Error) -> bool {
 ///
 /// Returns an error if the object database cannot be opened.
 pub(super) fn guard(repository: git2::Repository) -> Result<git2::Repository, git2::Error> {
-    let mut directories = Vec::new();
     let fail = |message| git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message);
-    add_directories(&repository.commondir().join("objects"), &mut directories, 0).map_err(fail)?;
+    let directories = ObjectDirectories::of(&repository.commondir().join("objects"));
+    let directories = directories.map_err(fail)?;
     if let Some(damage) = pack_index::first_damaged(directories.iter().map(PathBuf::as_path)) {
         return Err(fail(damage));
     }
@@ -143,40 +150,70 @@ fn functions() -> raw::git_odb_backend {
     }
 }
 
-/// Collects a directory of objects and its alternates, each once: they may name each other.
-#[expect(clippy::disallowed_methods, reason = "a repository names its alternates in a file")]
-fn add_directories(
-    directory: &Path,
-    directories: &mut Vec<PathBuf>,
-    depth: usize,
-) -> Result<(), String> {
-    // One that is not there has no objects.
-    let Ok(directory) = std::fs::canonicalize(directory) else { return Ok(()) };
-    if depth > DEEPEST || directories.contains(&directory) {
-        return Ok(());
+/// The directories of objects of a repository, each once: alternates may name each other.
+#[derive(Default)]
+struct ObjectDirectories {
+    found: Vec<PathBuf>,
+    /// How many lines of alternates were read.
+    lines: usize,
+}
+
+impl ObjectDirectories {
+    /// Returns a directory of objects and its alternates.
+    fn of(directory: &Path) -> Result<Vec<PathBuf>, String> {
+        let mut directories = Self::default();
+        directories.add(directory, directory, 0)?;
+        Ok(directories.found)
     }
-    let list = directory.join("info/alternates");
-    directories.push(directory.clone());
-    if is_special(&list) {
-        return Err(format!("`{}` is not a regular file: remove it", list.display()));
-    }
-    let Ok(alternates) = std::fs::read(&list) else { return Ok(()) };
-    for line in alternates.split(|it| *it == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
+
+    /// Adds a directory that a file names, and what its own alternates name.
+    #[expect(clippy::disallowed_methods, reason = "a repository names its alternates in a file")]
+    fn add(&mut self, directory: &Path, named_in: &Path, depth: usize) -> Result<(), String> {
+        // One that is not there has no objects.
+        let Ok(directory) = std::fs::canonicalize(directory) else { return Ok(()) };
+        if depth > DEEPEST || self.found.contains(&directory) {
+            return Ok(());
         }
-        if directories.len() >= MOST_DIRECTORIES {
+        if self.found.len() >= MOST_DIRECTORIES {
             return Err(format!(
-                "the repository borrows objects from {MOST_DIRECTORIES} directories or more: remove lines from `{}`",
-                list.display()
+                "the repository borrows objects from more than {MOST_DIRECTORIES} directories: remove lines from `{}`",
+                named_in.display()
             ));
         }
-        let name = std::os::unix::ffi::OsStrExt::from_bytes(line);
-        let name: &std::ffi::OsStr = name;
-        add_directories(&directory.join(name), directories, depth + 1)?;
+        let list = directory.join("info/alternates");
+        self.found.push(directory.clone());
+        if is_special(&list) {
+            return Err(format!("`{}` is not a regular file: remove it", list.display()));
+        }
+        let Ok(file) = std::fs::File::open(&list) else { return Ok(()) };
+        let mut alternates = Vec::new();
+        if file.take(MOST_BYTES).read_to_end(&mut alternates).is_err() {
+            return Ok(());
+        }
+        let too_many = || {
+            let list = list.display();
+            format!(
+                "the alternates of the repository have more than {MOST_LINES} lines: remove lines from `{list}`"
+            )
+        };
+        if alternates.len() as u64 == MOST_BYTES {
+            return Err(too_many());
+        }
+        for line in alternates.split(|it| *it == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            self.lines += 1;
+            if self.lines > MOST_LINES {
+                return Err(too_many());
+            }
+            let name = std::os::unix::ffi::OsStrExt::from_bytes(line);
+            let name: &std::ffi::OsStr = name;
+            self.add(&directory.join(name), &list, depth + 1)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Guard {

@@ -185,10 +185,7 @@ fn alternates_that_name_each_other_are_collected_once() {
         fs::write(objects.join("info/alternates"), lines.concat() + "/absent\n").unwrap();
     }
     let (first, expected) = (names[0].clone(), names);
-    let found = ends("alternates", move || {
-        let mut directories = Vec::new();
-        add_directories(&first, &mut directories, 0).map(|()| directories)
-    });
+    let found = ends("alternates", move || ObjectDirectories::of(&first));
     let mut found = found.unwrap();
     found.sort();
     let mut expected = expected;
@@ -200,8 +197,14 @@ fn alternates_that_name_each_other_are_collected_once() {
         fs::create_dir_all(root.join(format!("x{number}"))).unwrap();
     }
     fs::write(root.join("0/info/alternates"), many.concat()).unwrap();
-    let error = add_directories(&root.join("0"), &mut Vec::new(), 0).unwrap_err();
+    let error = ObjectDirectories::of(&root.join("0")).unwrap_err();
     assert!(error.contains("remove lines from") && error.contains("0/info/alternates"), "{error}");
+    // Lines that name nothing count as well, and those that name what is known are no more directories.
+    for (lines, is_taken) in [(4000, true), (200_000, false)] {
+        let names = ["/absent\n", "../0\n"].map(|it| it.repeat(lines / 2)).concat();
+        fs::write(root.join("0/info/alternates"), names).unwrap();
+        assert_eq!(ObjectDirectories::of(&root.join("0")).is_ok(), is_taken, "{lines}");
+    }
 }
 
 #[test]
