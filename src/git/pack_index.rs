@@ -384,7 +384,7 @@ pub(super) fn replace(index: &Path, damage: &Damage) -> io::Result<()> {
             tracing::error!(%pack, %damage, %aside, "the index of a pack is damaged: written again");
             Ok(())
         }
-        Err(error) if matches!(damage, Damage::Pack(_)) => put_pack_aside(&pack, &error),
+        Err(_) if matches!(damage, Damage::Pack(_)) => put_pack_aside(&pack, damage),
         Err(error) => put_damaged_pack_aside(&pack, &error),
     }
 }

@@ -1,8 +1,11 @@
 //! Commits and which of them contain which.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::Repository;
 use super::error::ReadError;
@@ -12,6 +15,36 @@ use crate::model::CommitId;
 
 /// How many bytes of a message are read.
 const MESSAGE: usize = 64 << 10;
+
+/// How many commits a history has at most that is cached.
+const MOST_CACHED: usize = 1 << 18;
+
+/// The history of the commit that was last asked for, where libgit2 cannot read it: requests ask for the same one.
+struct LinkedHistory {
+    repository: PathBuf,
+    of: CommitId,
+    commits: Arc<HashSet<git2::Oid>>,
+}
+
+impl LinkedHistory {
+    fn last() -> &'static Mutex<Option<Self>> {
+        static LAST: Mutex<Option<LinkedHistory>> = Mutex::new(None);
+        &LAST
+    }
+
+    fn cached(repository: &Path, of: CommitId) -> Option<Arc<HashSet<git2::Oid>>> {
+        let last = Self::last().lock();
+        let found = last.as_ref().filter(|it| it.of == of && it.repository == repository);
+        found.map(|it| Arc::clone(&it.commits))
+    }
+
+    fn cache(repository: &Path, of: CommitId, commits: HashSet<git2::Oid>) {
+        if commits.len() <= MOST_CACHED {
+            let (repository, commits) = (repository.to_owned(), Arc::new(commits));
+            *Self::last().lock() = Some(Self { repository, of, commits });
+        }
+    }
+}
 
 /// What people want to know of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,20 +187,30 @@ impl Repository {
     }
 
     /// Returns whether parents lead from one commit to another, across commits that libgit2 refuses: it may be asked only
-    /// where libgit2 has failed, since it reads all of the history.
+    /// where libgit2 has failed, since it reads all of the history once.
     fn is_linked(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, git2::Error> {
         let database = self.inner.odb()?;
         CommitLinks::find(&self.inner, &database, oid(ancestor))?;
-        let (mut seen, mut waiting) = (HashSet::new(), vec![oid(descendant)]);
+        if let Some(history) = LinkedHistory::cached(self.inner.path(), descendant) {
+            return Ok(history.contains(&oid(ancestor)));
+        }
+        let (mut seen, mut waiting, mut error) = (HashSet::new(), vec![oid(descendant)], None);
         while let Some(id) = waiting.pop() {
-            if id == oid(ancestor) {
-                return Ok(true);
-            }
             if seen.insert(id) {
-                waiting.extend(CommitLinks::find(&self.inner, &database, id)?.parents);
+                match CommitLinks::find(&self.inner, &database, id) {
+                    Ok(links) => waiting.extend(links.parents),
+                    // What leads to the ancestor may be elsewhere.
+                    Err(failed) => error = Some(failed),
+                }
             }
         }
-        Ok(false)
+        let is_linked = seen.contains(&oid(ancestor));
+        match error {
+            Some(error) if !is_linked => return Err(error),
+            Some(_) => {}
+            None => LinkedHistory::cache(self.inner.path(), descendant, seen),
+        }
+        Ok(is_linked)
     }
 
     /// Returns the commits that one has and another lacks, newest first.
