@@ -210,8 +210,13 @@ impl Client {
         let (commit, etag) = (header("X-Clade-Commit"), header("ETag"));
         let limit = if response.status().is_success() { ANSWER_BYTES } else { REFUSAL_BYTES };
         let body = response.body_mut().with_config().limit(limit);
-        let text = body.read_to_string().map_err(|error| {
-            ClientError::Answer(format!("the answer of `{}` broke off: {error}", self.name))
+        let text = body.read_to_string().map_err(|error| match error {
+            ureq::Error::BodyExceedsLimit(most) => {
+                ClientError::TooLarge { name: self.name.clone(), most }
+            }
+            error => {
+                ClientError::Answer(format!("the answer of `{}` broke off: {error}", self.name))
+            }
         })?;
         Ok(TextReply { status: response.status(), commit, etag, text })
     }

@@ -14,6 +14,14 @@ pub enum ClientError {
         /// What happened.
         reason: String,
     },
+    /// The answer is larger than this program reads at once.
+    #[error("the answer of `{name}` is larger than {} MiB", .most >> 20)]
+    TooLarge {
+        /// The service.
+        name: String,
+        /// The most bytes.
+        most: u64,
+    },
     /// The answer cannot be used, or is a refusal.
     #[error("{0}")]
     Answer(String),

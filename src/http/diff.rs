@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::{Panicked, REPOSITORY, Turn, Turns, run_blocking};
+use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
 use super::compute::LISTS;
 use super::error::ApiError;
 use super::fleet::{self, Surveyor};
@@ -18,7 +20,7 @@ use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{ComparisonErrors, PathErrors, StoreErrors, ValidCommitErrors};
 use super::streamed::{self, Chunk};
 use super::types::{Diff, DiffSide};
-use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
+use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey, SurveyTooLarge};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::reconcile::Controller;
@@ -30,8 +32,11 @@ static COMPARISONS: Turns = Turns::new();
 /// About how many bytes of memory the differences of the nodes may take.
 const LARGEST: usize = 64 << 20;
 
-/// What takes fewer bytes is kept for a slow client while others compare.
-const SMALL: usize = 4 << 20;
+/// The KiB of what was compared that may be kept while clients read it.
+static KEPT: Semaphore = Semaphore::const_new(LARGEST >> 10);
+
+/// How long what was compared waits for that.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// What a change does to the nodes that have checked in.
 #[utoipa::path(
@@ -56,14 +61,30 @@ pub(super) async fn diff(
     let presence = ClientPresence::default();
     let is_gone = presence.watch();
     let compare = move || {
-        let compared = FleetComparison { controller, check_ins, facts, is_gone }.of(&base, &head);
-        drop(permit);
-        compared.map(|it| DiffText::new(it, turn))
+        let _permits = (&turn, permit);
+        let compared =
+            FleetComparison { controller, check_ins, facts, is_gone }.of(&base, &head)?;
+        let size = compared.size;
+        let mut text = DiffText { compared, progress: Progress::Start, room: None };
+        let first = text.next_chunk();
+        Ok::<_, ApiError>((turn, size, text, first))
     };
     let done = run_blocking(compare).await;
-    let mut text =
+    let (turn, size, mut text, first) =
         done.map_err(|Panicked| ApiError::internal("The commits could not be compared."))??;
-    streamed::stream(&LISTS, 0, move || Ok::<_, Infallible>(text.next_chunk())).await
+    if let Chunk::More(_) = first {
+        text.room = Some(room_for(size).await?);
+    }
+    drop(turn.without_running());
+    let next = move || Ok::<_, Infallible>(text.next_chunk());
+    Ok(streamed::follow(&LISTS, first, next))
+}
+
+/// Waits until what is compared may be kept while its client reads it. Others compare meanwhile.
+async fn room_for(size: usize) -> Result<SemaphorePermit<'static>, ApiError> {
+    let kibibytes = u32::try_from(size.min(LARGEST) >> 10).unwrap_or(u32::MAX).max(1);
+    let waited = tokio::time::timeout(WAIT, KEPT.acquire_many(kibibytes)).await;
+    waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
 }
 
 /// Whether the client of a comparison waits for it. Dropped with the request, it tells those who watch.
@@ -137,6 +158,9 @@ impl FleetComparison {
     ) -> Result<(Survey, Vec<String>), ApiError> {
         let is_over = AtomicBool::new(false);
         let examine = |node: Node| {
+            if comparison.size() > LARGEST {
+                is_over.store(true, Ordering::Relaxed);
+            }
             let is_needed =
                 !is_over.load(Ordering::Relaxed) && !self.is_gone.load(Ordering::Relaxed);
             is_needed.then(|| (node.name.clone(), comparison.node(&node)))
@@ -150,6 +174,9 @@ impl FleetComparison {
                 is_over.store(survey.is_full(), Ordering::Relaxed);
             },
         )?;
+        if comparison.size() > LARGEST {
+            return Err(SurveyTooLarge::beyond(LARGEST).into());
+        }
         Ok((survey, unreadable))
     }
 }
@@ -158,8 +185,8 @@ impl FleetComparison {
 struct DiffText {
     compared: Compared,
     progress: Progress,
-    /// What is large keeps others from comparing until it is sent.
-    _turn: Turn,
+    /// What it is kept in, if it is sent in more than one piece.
+    room: Option<SemaphorePermit<'static>>,
 }
 
 /// What of the text is written next.
@@ -169,11 +196,6 @@ enum Progress {
 }
 
 impl DiffText {
-    fn new(compared: Compared, turn: Turn) -> Self {
-        let turn = if compared.size < SMALL { turn.without_running() } else { turn };
-        Self { compared, progress: Progress::Start, _turn: turn }
-    }
-
     /// Writes the next chunk.
     fn next_chunk(&mut self) -> Chunk {
         let Compared { sides: [base, head], impact, unreadable, .. } = &self.compared;

@@ -46,7 +46,26 @@ where
             (write, chunk)
         })
         .await?;
-    let body = match first.map_err(Into::into)? {
+    Ok(respond(lane, first.map_err(Into::into)?, write))
+}
+
+/// Sends JSON of which the first chunk is written, and the others as in [`stream`].
+pub(super) fn follow<E>(
+    lane: &'static Lane,
+    first: Chunk,
+    write: impl FnMut() -> Result<Chunk, E> + Send + 'static,
+) -> Response
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    respond(lane, first, Box::new(write))
+}
+
+fn respond<E>(lane: &'static Lane, first: Chunk, write: Write<E>) -> Response
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let body = match first {
         // A short response has a length.
         Chunk::Last(text) => Body::from(text),
         Chunk::More(text) => {
@@ -56,7 +75,7 @@ where
     let mut response = body.into_response();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    Ok(response)
+    response
 }
 
 /// The rest of a response.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap as FastMap;
+use serde_json::Value;
 
 use super::Side;
 use super::digest::TextDigest;
@@ -12,7 +13,7 @@ use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef, Standing};
 use super::shared_value::SharedValue;
 use super::version::StateVersion;
-use crate::classification::{ClassificationError, SourcedValue};
+use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Interpolation, Node};
 use crate::rule::evaluate;
@@ -22,6 +23,14 @@ use crate::snapshot::Index;
 #[derive(Debug, Default)]
 struct KnownCauses {
     by_key: FastMap<TextDigest, Arc<[Causes]>>,
+    /// About how many bytes they take.
+    size: usize,
+}
+
+/// The values that differ, each once.
+#[derive(Debug, Default)]
+struct SharedValues {
+    by_digest: FastMap<TextDigest, SharedValue>,
     /// About how many bytes they take.
     size: usize,
 }
@@ -53,8 +62,8 @@ pub struct StateComparison<'a> {
     /// The changes of groups that cannot be taken back without others.
     built_upon: HashSet<usize>,
     known: Mutex<KnownCauses>,
-    /// The values of the states that differ for some node.
-    shared: Mutex<FastMap<TextDigest, SharedValue>>,
+    /// The values that differ for some node.
+    shared: Mutex<SharedValues>,
     /// The standing in the head of nodes that match the same groups.
     standings: Mutex<FastMap<Box<[GroupIndex]>, Standing>>,
 }
@@ -151,16 +160,22 @@ impl<'a> StateComparison<'a> {
         }
     }
 
-    /// Returns a value to keep: one that stands in a state is the same for all nodes that get it.
-    pub(super) fn share(&self, value: &SourcedValue<'_>) -> SharedValue {
-        let is_own = value.is_expanded();
-        let value = value.value.as_ref();
-        if is_own {
-            return SharedValue::from(value.clone());
-        }
+    /// Returns a value to keep: the same for all nodes that get it.
+    pub(super) fn share(&self, value: &Value) -> SharedValue {
         let digest = TextDigest::of(value);
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.entry(digest).or_insert_with(|| SharedValue::from(value.clone())).clone()
+        if let Some(known) = shared.by_digest.get(&digest) {
+            return known.clone();
+        }
+        let kept = SharedValue::from(value.clone());
+        shared.size += kept.size();
+        shared.by_digest.insert(digest, kept.clone());
+        kept
+    }
+
+    /// Returns about how many bytes the values take that differ for the nodes so far.
+    pub fn size(&self) -> usize {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).size
     }
 
     /// Returns what is known of nodes that match the same groups of the head, or finds it out.

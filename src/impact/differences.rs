@@ -65,7 +65,7 @@ impl<'f> DifferingKey<'f, '_> {
             Self::ClassAdded(class) => Difference::ClassAdded((*class).to_owned()),
             Self::ClassRemoved(class) => Difference::ClassRemoved((*class).to_owned()),
             Self::Value { kind, class, name, values } => {
-                let [old, new] = values.map(|it| it.map(|value| comparison.share(value)));
+                let [old, new] = values.map(|it| it.map(|it| comparison.share(&it.value)));
                 let (class, name) = (class.map(str::to_owned), (*name).to_owned());
                 Difference::Value(ValueChange { kind: *kind, class, name, old, new })
             }

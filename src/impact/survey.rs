@@ -57,6 +57,13 @@ impl Extend<(String, NodeComparison)> for Survey {
     }
 }
 
+impl SurveyTooLarge {
+    /// The differences take more than so many bytes.
+    pub fn beyond(most: usize) -> Self {
+        Self { most }
+    }
+}
+
 impl Survey {
     /// Makes a survey that keeps about so many bytes.
     pub fn within(most: usize) -> Self {
@@ -82,6 +89,12 @@ impl Survey {
     }
 
     fn add(&mut self, name: String, change: NodeChange) {
+        // What one node gets differently is written at once.
+        let written: usize = change.changes.iter().map(written_size).sum();
+        if written > self.room.most / 4 {
+            self.room.taken = usize::MAX;
+            return;
+        }
         let keys: Vec<TextDigest> = change.changes.iter().map(Change::digest).collect();
         let key = TextDigest::of(&keys);
         self.room.taken = self.room.taken.saturating_add(size_of::<String>() + name.len());
@@ -120,6 +133,19 @@ impl Survey {
         };
         self.values.entry(value.digest()).or_insert_with(keep).clone()
     }
+}
+
+/// Returns about how many bytes of text a change takes.
+fn written_size(change: &Change) -> usize {
+    /// Of a cause, with its names and its place.
+    const CAUSE: usize = 300;
+    let values = match &change.what {
+        Difference::Value(it) => {
+            [&it.old, &it.new].into_iter().flatten().map(SharedValue::size).sum()
+        }
+        _ => 0,
+    };
+    values + CAUSE * (1 + change.causes.changes().len())
 }
 
 /// Returns about how many bytes a change takes beside its values.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::cli::client::{Document, error_kind};
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 use crate::http::types::{Diff, ErrorKind};
 use crate::impact::{Impact, StateComparison};
 use crate::model::CommitId;
@@ -22,7 +22,12 @@ pub(super) fn ask(
     [old, new]: [CommitId; 2],
     comparison: &StateComparison<'_>,
 ) -> Result<DaemonReply> {
-    let reply = daemon.get_json(&format!("/controller/diff/{old}/{new}"))?;
+    let reply = match daemon.get_json(&format!("/controller/diff/{old}/{new}")) {
+        Err(error @ ClientError::TooLarge { .. }) => {
+            return Ok(DaemonReply::Declined(error.to_string()));
+        }
+        reply => reply?,
+    };
     if let Some(
         ErrorKind::NotFound
         | ErrorKind::UnknownCommit
