@@ -149,21 +149,22 @@ fn push_once(
     commit: CommitId,
     expected: Option<CommitId>,
 ) -> Try {
-    let tried = push_from(repository, remote, options, branch, commit, expected);
-    match tried {
-        Try::Unchanged(FetchError { failure: FetchFailure::CorruptObjects, .. }) => {
-            match CutHistory::behind(repository, commit) {
-                Ok(cut) => push_from(&cut.repository, remote, options, branch, commit, expected),
-                Err(error) => {
-                    tracing::warn!(%error, "a repository to push from cannot be made");
-                    tried
-                }
-            }
+    let unread = match push_from(repository, remote, options, branch, commit, expected) {
+        Ok(tried) => return tried,
+        Err(unread) => unread,
+    };
+    let cut = match CutHistory::behind(repository, commit) {
+        Ok(cut) => cut,
+        Err(error) => {
+            tracing::warn!(%error, "a repository to push from cannot be made");
+            return Try::Unchanged(unread);
         }
-        tried => tried,
-    }
+    };
+    let tried = push_from(&cut.repository, remote, options, branch, commit, expected);
+    tried.unwrap_or_else(Try::Unchanged)
 }
 
+/// Tries a push from a repository. Fails where libgit2 cannot read what is there, before anything is sent.
 fn push_from(
     repository: &Repository,
     remote: &Remote,
@@ -171,7 +172,7 @@ fn push_from(
     branch: &str,
     commit: CommitId,
     expected: Option<CommitId>,
-) -> Try {
+) -> Result<Try, FetchError> {
     let attempt = Attempt::push(remote, options);
     let _entered = attempt.enter();
     let unsent = |error: git2::Error| Try::Unchanged(attempt.explain(&error));
@@ -181,14 +182,15 @@ fn push_from(
         Ok(PushRoute::Git) => format!("{LOCAL_PUSH}://here"),
         Ok(PushRoute::Directory(directory)) => {
             let source = ObjectSource { repository: inner, limits: options.objects };
-            return push_to_directory(&source, &attempt, &directory, branch, commit, expected);
+            let tried = push_to_directory(&source, &attempt, &directory, branch, commit, expected);
+            return Ok(tried);
         }
-        Err(words) => return Try::Rejected(words),
+        Err(words) => return Ok(Try::Rejected(words)),
     };
     let named = inner.reference(OUTGOING, oid(commit), true, "push");
     let mut outlet = match named.and_then(|_| inner.remote_anonymous(&address)) {
         Ok(outlet) => outlet,
-        Err(error) => return unsent(error),
+        Err(error) => return Ok(unsent(error)),
     };
     let heard = Heard::default();
     let mut options = PushOptions::new();
@@ -197,12 +199,12 @@ fn push_from(
     drop(options);
     let Heard { words, refused, has_moved } = heard;
     if has_moved.get() {
-        return Try::Moved;
+        return Ok(Try::Moved);
     }
     let words = on_one_line(&words.borrow());
     match (pushed, refused.into_inner()) {
-        (_, Some(status)) => refusal(remote, &words, &status),
-        (Ok(()), None) => Try::Done,
+        (_, Some(status)) => Ok(refusal(remote, &words, &status)),
+        (Ok(()), None) => Ok(Try::Done),
         (Err(error), None) => failed_push(&attempt, &error),
     }
 }
@@ -334,17 +336,25 @@ fn push_to_directory(
     }
 }
 
-/// Returns how a try ended that libgit2 has an error for.
-fn failed_push(attempt: &Attempt, error: &git2::Error) -> Try {
+/// Returns how a try ended that libgit2 has an error for; fails where that is of the objects here.
+fn failed_push(attempt: &Attempt, error: &git2::Error) -> Result<Try, FetchError> {
+    use git2::ErrorClass::{Invalid, Object, Odb, Tree};
+
     if error.code() == ErrorCode::NotFastForward {
-        return Try::Moved;
+        return Ok(Try::Moved);
     }
     let explained = attempt.explain(error);
     match explained.failure {
         // A key that may read may not write: the remote says so, and the network is fine.
-        FetchFailure::AuthenticationFailed => Try::Rejected(explained.message),
-        _ if attempt.has_sent() => Try::Broken(explained),
-        _ => Try::Unchanged(explained),
+        FetchFailure::AuthenticationFailed => Ok(Try::Rejected(explained.message)),
+        _ if attempt.has_sent() => Ok(Try::Broken(explained)),
+        // A malformed author is an invalid one.
+        FetchFailure::CorruptObjects | FetchFailure::Other
+            if matches!(error.class(), Invalid | Object | Odb | Tree) =>
+        {
+            Err(explained)
+        }
+        _ => Ok(Try::Unchanged(explained)),
     }
 }
 

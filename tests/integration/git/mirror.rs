@@ -126,7 +126,7 @@ fn what_stands_in_place_of_a_file_is_put_aside_at_the_start() {
     for name in [index.as_str()].into_iter().chain(others).chain(noted) {
         let path = mirror.join(name);
         for kind in ["a pipe", "a directory", "a link to nothing"] {
-            std::fs::remove_file(&path).ok();
+            std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).ok();
             match kind {
                 "a pipe" => {
                     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
