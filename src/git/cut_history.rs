@@ -6,15 +6,17 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 
+use git2::RepositoryInitOptions;
 use tempfile::TempDir;
 
+use super::object_guard::guard;
 use super::object_id::oid;
 use super::repository::Repository;
 use crate::model::CommitId;
 
 /// A temporary repository that has the objects of another one.
 pub(super) struct CutHistory {
-    pub(super) repository: Repository,
+    pub(super) repository: git2::Repository,
     _directory: TempDir,
 }
 
@@ -28,7 +30,9 @@ impl CutHistory {
     pub(super) fn behind(of: &Repository, commit: CommitId) -> io::Result<Self> {
         let fail = |error: git2::Error| io::Error::other(error.message().to_owned());
         let directory = tempfile::Builder::new().prefix("clade-").tempdir()?;
-        git2::Repository::init_bare(directory.path()).map_err(fail)?;
+        let mut options = RepositoryInitOptions::new();
+        options.bare(true).external_template(false);
+        git2::Repository::init_opts(directory.path(), &options).map_err(fail)?;
         let inner = of.inner();
         let objects = std::path::absolute(inner.commondir().join("objects"))?;
         let mut alternates = objects.into_os_string().into_vec();
@@ -42,7 +46,8 @@ impl CutHistory {
         ends.dedup();
         let ends: String = ends.iter().map(|it| format!("{it}\n")).collect();
         fs::write(directory.path().join("shallow"), ends)?;
-        let repository = Repository::open_mirror(directory.path()).map_err(io::Error::other)?;
+        // Opened as a bare one, it would not read where its history ends.
+        let repository = git2::Repository::open(directory.path()).and_then(guard).map_err(fail)?;
         Ok(Self { repository, _directory: directory })
     }
 }

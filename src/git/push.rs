@@ -149,7 +149,7 @@ fn push_once(
     commit: CommitId,
     expected: Option<CommitId>,
 ) -> Try {
-    let unread = match push_from(repository, remote, options, branch, commit, expected) {
+    let unread = match push_from(repository.inner(), remote, options, branch, commit, expected) {
         Ok(tried) => return tried,
         Err(unread) => unread,
     };
@@ -166,7 +166,7 @@ fn push_once(
 
 /// Tries a push from a repository. Fails where libgit2 cannot read what is there, before anything is sent.
 fn push_from(
-    repository: &Repository,
+    repository: &git2::Repository,
     remote: &Remote,
     options: &MirrorOptions,
     branch: &str,
@@ -176,19 +176,18 @@ fn push_from(
     let attempt = Attempt::push(remote, options);
     let _entered = attempt.enter();
     let unsent = |error: git2::Error| Try::Unchanged(attempt.explain(&error));
-    let inner = repository.inner();
     let address = match PushRoute::of(remote) {
         Ok(PushRoute::Remote(address)) => address,
         Ok(PushRoute::Git) => format!("{LOCAL_PUSH}://here"),
         Ok(PushRoute::Directory(directory)) => {
-            let source = ObjectSource { repository: inner, limits: options.objects };
+            let source = ObjectSource { repository, limits: options.objects };
             let tried = push_to_directory(&source, &attempt, &directory, branch, commit, expected);
             return Ok(tried);
         }
         Err(words) => return Ok(Try::Rejected(words)),
     };
-    let named = inner.reference(OUTGOING, oid(commit), true, "push");
-    let mut outlet = match named.and_then(|_| inner.remote_anonymous(&address)) {
+    let named = repository.reference(OUTGOING, oid(commit), true, "push");
+    let mut outlet = match named.and_then(|_| repository.remote_anonymous(&address)) {
         Ok(outlet) => outlet,
         Err(error) => return Ok(unsent(error)),
     };
