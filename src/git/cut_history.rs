@@ -44,8 +44,8 @@ impl CutHistory {
         ends.extend(inner.find_commit(oid(commit)).map_err(fail)?.parent_ids());
         ends.sort_unstable();
         ends.dedup();
-        let ends: String = ends.iter().map(|it| format!("{it}\n")).collect();
-        fs::write(directory.path().join("shallow"), ends)?;
+        let ends: Vec<String> = ends.iter().map(|it| format!("{it}\n")).collect();
+        fs::write(directory.path().join("shallow"), ends.concat())?;
         // Opened as a bare one, it would not read where its history ends.
         let repository = git2::Repository::open(directory.path()).and_then(guard).map_err(fail)?;
         Ok(Self { repository, _directory: directory })
