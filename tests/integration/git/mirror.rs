@@ -106,7 +106,8 @@ fn reopen(data: &Path, origin: &Origin) -> Fetched {
         drop(mirror);
         sender.send(fetched)
     });
-    receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("the start does not end")
+    let fetched = receiver.recv_timeout(std::time::Duration::from_mins(1));
+    fetched.unwrap_or_else(|error| panic!("the start does not end: {error}"))
 }
 
 #[test]
