@@ -37,7 +37,7 @@ pub(super) struct TooMany;
 
 /// What is known of a group and those above it, once some changes are taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lineage {
+enum LineageState {
     Unknown,
     /// It is being found out; coming back here is a cycle.
     Open,
@@ -53,7 +53,7 @@ enum Lineage {
 }
 
 /// What is known of what is above the root group: there is nothing.
-const ABOVE_ROOT: Lineage = Lineage::Attached { may_hold: true, fails: false };
+const ABOVE_ROOT: LineageState = LineageState::Attached { may_hold: true, fails: false };
 
 impl<'c, 'a> NodeCase<'c, 'a> {
     /// Gathers what decides.
@@ -158,7 +158,7 @@ impl<'c, 'a> NodeCase<'c, 'a> {
     }
 
     /// Finds out what is known of a group and those above it once some changes are taken back.
-    fn lineage(&self, at: MemberIndex, reverted: Mask, known: &mut [Lineage]) -> Lineage {
+    fn lineage(&self, at: MemberIndex, reverted: Mask, known: &mut [LineageState]) -> LineageState {
         let mut open: Vec<(MemberIndex, &Truth)> = Vec::new();
         let mut next = Some(at);
         let mut found = loop {
@@ -166,21 +166,21 @@ impl<'c, 'a> NodeCase<'c, 'a> {
                 break ABOVE_ROOT;
             };
             match *place {
-                Lineage::Unknown => {}
+                LineageState::Unknown => {}
                 // Taking back one of two moves can make a cycle: nothing reaches that from the root.
-                Lineage::Open => break Lineage::Detached,
+                LineageState::Open => break LineageState::Detached,
                 is_known => break is_known,
             }
             let Some(version) = self.version(at, reverted) else {
-                *place = Lineage::Detached;
-                break Lineage::Detached;
+                *place = LineageState::Detached;
+                break LineageState::Detached;
             };
-            *place = Lineage::Open;
+            *place = LineageState::Open;
             open.push((at, version.truth(self.node)));
             next = version.above;
         };
         for (at, truth) in open.into_iter().rev() {
-            if let Lineage::Attached { may_hold, fails } = &mut found {
+            if let LineageState::Attached { may_hold, fails } = &mut found {
                 *may_hold &= *truth != Some(Ok(false));
                 *fails |= matches!(truth, Some(Err(_)));
             }
@@ -194,14 +194,15 @@ impl<'c, 'a> NodeCase<'c, 'a> {
     /// Returns the estate once some changes are taken back, as far as it concerns the node, and
     /// the groups that match there.
     pub(super) fn mixture(&self, reverted: Mask) -> Mixture {
-        let mut known = vec![Lineage::Unknown; self.family.members().len()];
+        let mut known = vec![LineageState::Unknown; self.family.members().len()];
         let mut is_there = vec![false; known.len()];
         let mut groups = Vec::new();
         let (mut matching, mut failing) = (Vec::new(), Vec::new());
         for at in &self.candidates {
             let Some(version) = self.version(*at, reverted) else { continue };
             let above = version.above.map(|it| self.lineage(it, reverted, &mut known));
-            let Lineage::Attached { may_hold: true, fails } = above.unwrap_or(ABOVE_ROOT) else {
+            let LineageState::Attached { may_hold: true, fails } = above.unwrap_or(ABOVE_ROOT)
+            else {
                 continue;
             };
             let id = self.identity(*at);
