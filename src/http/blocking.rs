@@ -146,12 +146,12 @@ pub(super) struct Turns {
 
 /// The permits of a request for long work.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct TurnPermits {
     _request: SemaphorePermit<'static>,
     running: Option<SemaphorePermit<'static>>,
 }
 
-impl Turn {
+impl TurnPermits {
     /// Lets the next request run. This one still counts among those that run or wait.
     #[must_use]
     pub(super) fn without_running(mut self) -> Self {
@@ -173,11 +173,11 @@ impl Turns {
     /// # Errors
     ///
     /// Returns 503 `busy` if too many requests wait, or this one waits for too long.
-    pub(super) async fn take(&'static self) -> Result<Turn, ApiError> {
+    pub(super) async fn take(&'static self) -> Result<TurnPermits, ApiError> {
         let request = self.requests.try_acquire().map_err(|_| ApiError::busy())?;
         let waited = tokio::time::timeout(TURN_WAIT, self.running.acquire()).await;
         let running = waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)?;
-        Ok(Turn { _request: request, running: Some(running) })
+        Ok(TurnPermits { _request: request, running: Some(running) })
     }
 }
 

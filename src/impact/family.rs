@@ -15,14 +15,14 @@ pub(super) type Truth = Option<Result<bool, EvaluationError>>;
 /// Groups, by identity, with all that are above them in some mixture.
 pub(super) struct Family<'a> {
     /// In the order of their identities.
-    members: Vec<Member<'a>>,
+    members: Vec<FamilyMember<'a>>,
 }
 
 /// The place of a group in a [`Family`].
 pub(super) type MemberIndex = usize;
 
 /// A group, as each state has it.
-pub(super) struct Member<'a> {
+pub(super) struct FamilyMember<'a> {
     pub(super) id: GroupId,
     versions: [Option<MemberVersion<'a>>; 2],
 }
@@ -51,12 +51,13 @@ impl<'a> Family<'a> {
             let above = ids.binary_search(&parent).ok().filter(|_| id != GroupId::ROOT);
             Some(MemberVersion { group, parent, above, truth: OnceCell::new() })
         };
-        let member = |id: &GroupId| Member { id: *id, versions: STATES.map(|it| version(*id, it)) };
+        let member =
+            |id: &GroupId| FamilyMember { id: *id, versions: STATES.map(|it| version(*id, it)) };
         Self { members: ids.iter().map(member).collect() }
     }
 
     /// Returns all groups, in the order of their identities.
-    pub(super) fn members(&self) -> &[Member<'a>] {
+    pub(super) fn members(&self) -> &[FamilyMember<'a>] {
         &self.members
     }
 
@@ -66,7 +67,7 @@ impl<'a> Family<'a> {
     }
 }
 
-impl<'a> Member<'a> {
+impl<'a> FamilyMember<'a> {
     /// Returns the group as one of the states has it.
     pub(super) fn version(&self, version: StateVersion) -> Option<&MemberVersion<'a>> {
         let [base, head] = &self.versions;
