@@ -144,21 +144,8 @@ pub(super) struct Turns {
     running: Semaphore,
 }
 
-/// The permits of a request for long work.
-#[derive(Debug)]
-pub(super) struct TurnPermits {
-    _request: SemaphorePermit<'static>,
-    running: Option<SemaphorePermit<'static>>,
-}
-
-impl TurnPermits {
-    /// Lets the next request run. This one still counts among those that run or wait.
-    #[must_use]
-    pub(super) fn without_running(mut self) -> Self {
-        self.running = None;
-        self
-    }
-}
+/// The permits of a request for long work: to be among those that run or wait, and to run.
+pub(super) type TurnPermits = [SemaphorePermit<'static>; 2];
 
 /// How long a request for long work waits for its turn: such work takes minutes.
 const TURN_WAIT: Duration = Duration::from_mins(5);
@@ -177,7 +164,7 @@ impl Turns {
         let request = self.requests.try_acquire().map_err(|_| ApiError::busy())?;
         let waited = tokio::time::timeout(TURN_WAIT, self.running.acquire()).await;
         let running = waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)?;
-        Ok(TurnPermits { _request: request, running: Some(running) })
+        Ok([request, running])
     }
 }
 

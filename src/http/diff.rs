@@ -75,7 +75,7 @@ pub(super) async fn diff(
     if let Chunk::More(_) = first {
         text.room = Some(room_for(size).await?);
     }
-    drop(turn.without_running());
+    drop(turn);
     let next = move || Ok::<_, Infallible>(text.next_chunk());
     Ok(streamed::follow(&LISTS, first, next))
 }
