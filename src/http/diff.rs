@@ -156,14 +156,12 @@ impl FleetComparison {
         comparison: &StateComparison<'_>,
         paths: &MentionedPaths,
     ) -> Result<(Survey, Vec<String>), ApiError> {
-        let is_over = AtomicBool::new(false);
+        let is_full = AtomicBool::new(false);
         let examine = |node: Node| {
-            if comparison.size() > LARGEST {
-                is_over.store(true, Ordering::Relaxed);
-            }
-            let is_needed =
-                !is_over.load(Ordering::Relaxed) && !self.is_gone.load(Ordering::Relaxed);
-            is_needed.then(|| (node.name.clone(), comparison.node(&node)))
+            let is_over = comparison.size() > LARGEST
+                || is_full.load(Ordering::Relaxed)
+                || self.is_gone.load(Ordering::Relaxed);
+            (!is_over).then(|| (node.name.clone(), comparison.node(&node)))
         };
         let surveyor = Surveyor { examine: &examine, paths, facts: &self.facts };
         let mut survey = Survey::within(LARGEST);
@@ -171,7 +169,7 @@ impl FleetComparison {
             |each| fleet::read(&self.check_ins, paths, ScanExtent::All, each),
             &mut |compared| {
                 survey.extend(compared);
-                is_over.store(survey.is_full(), Ordering::Relaxed);
+                is_full.store(survey.is_full(), Ordering::Relaxed);
             },
         )?;
         if comparison.size() > LARGEST {

@@ -36,11 +36,13 @@ pub struct SurveyTooLarge {
 struct SurveyRoom {
     taken: usize,
     most: usize,
+    /// The limit of one node, if one is beyond it.
+    exceeded: Option<usize>,
 }
 
 impl Default for SurveyRoom {
     fn default() -> Self {
-        Self { taken: 0, most: usize::MAX }
+        Self { taken: 0, most: usize::MAX, exceeded: None }
     }
 }
 
@@ -67,12 +69,12 @@ impl SurveyTooLarge {
 impl Survey {
     /// Makes a survey that keeps about so many bytes.
     pub fn within(most: usize) -> Self {
-        Self { room: SurveyRoom { taken: 0, most }, ..Self::default() }
+        Self { room: SurveyRoom { most, ..SurveyRoom::default() }, ..Self::default() }
     }
 
     /// Returns whether it has found more than it may keep: no more nodes need to be compared.
     pub fn is_full(&self) -> bool {
-        self.room.taken > self.room.most
+        self.room.exceeded.is_some() || self.room.taken > self.room.most
     }
 
     /// Returns about how many bytes it keeps.
@@ -83,7 +85,7 @@ impl Survey {
     /// Returns how many nodes there are, how many have no classification, and those that get something else.
     pub(super) fn finish(self) -> Result<(usize, NodeCounts, Vec<ReportEntry>), SurveyTooLarge> {
         match self.is_full() {
-            true => Err(SurveyTooLarge { most: self.room.most }),
+            true => Err(SurveyTooLarge::beyond(self.room.exceeded.unwrap_or(self.room.most))),
             false => Ok((self.nodes, self.counts, self.entries.into_values().collect())),
         }
     }
@@ -91,8 +93,9 @@ impl Survey {
     fn add(&mut self, name: String, change: NodeChange) {
         // What one node gets differently is written at once.
         let written: usize = change.changes.iter().map(written_size).sum();
-        if written > self.room.most / 4 {
-            self.room.taken = usize::MAX;
+        let most = self.room.most / 4;
+        if written > most {
+            self.room.exceeded = Some(most);
             return;
         }
         let keys: Vec<TextDigest> = change.changes.iter().map(Change::digest).collect();

@@ -81,3 +81,37 @@ fn a_survey_keeps_no_more_than_it_may() {
     let error = Impact::gather(Vec::new(), Vec::new(), survey).unwrap_err();
     assert_eq!(error.to_string(), "what the nodes get differently takes more than 1 MiB of memory");
 }
+
+#[test]
+fn what_one_node_gets_differently_is_bounded_as_well() {
+    let [base, head] = estates();
+    let comparison = compare(&base, &head);
+    let mut survey = Survey::within(4 << 20);
+    // Five values before and after take a fourth of it, six more.
+    for (number, is_full) in [(0b1_1111, false), (0b11_1111, true)] {
+        let node = node(number);
+        survey.extend([(node.name.clone(), comparison.node(&node))]);
+        assert_eq!(survey.is_full(), is_full, "{number:b}");
+    }
+    let error = Impact::gather(Vec::new(), Vec::new(), survey).unwrap_err();
+    assert_eq!(error.to_string(), "what the nodes get differently takes more than 1 MiB of memory");
+}
+
+#[test]
+fn values_that_facts_are_put_into_are_kept_once() {
+    let variables = |text: &str| {
+        let values = (0..9).map(|it| (format!("v{it}").parse().unwrap(), json!(text)));
+        Individual { variables: values.collect(), ..Individual::default() }
+    };
+    let estate = |text: &str| Estate {
+        individuals: Arc::new([("n".to_owned(), variables(text))].into_iter().collect()),
+        interpolation: Interpolation::On,
+        ..build(&[])
+    };
+    let [base, head] = ["$note", "$note!"].map(estate);
+    let comparison = compare(&base, &head);
+    let mut node = Node::named("n");
+    node.fact.insert("note".to_owned(), json!("y".repeat(BYTES)));
+    assert_eq!(comparison.node(&node).change.unwrap().changes.len(), 9);
+    assert!((2 * BYTES..3 * BYTES).contains(&comparison.size()), "{}", comparison.size());
+}
