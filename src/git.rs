@@ -11,6 +11,7 @@
 mod commit;
 mod commit_links;
 mod cut_history;
+mod durable;
 mod failure;
 mod file_changes;
 mod libgit2;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use git2::ErrorCode;
 
+use super::durable::{sync_branch, sync_commit};
 use super::failure::{FetchError, FetchFailure, failure_of};
 use super::object_id::oid;
 use super::push_error::PushError;
@@ -43,11 +44,11 @@ fn has_other_hooks(directory: &Path) -> bool {
 }
 
 /// Moves a branch from `expected` to a commit that is in the repository; none is for a new branch. A branch that names
-/// another one moves that one, as with git.
+/// another one moves that one, as with git. Then both are on the disk.
 ///
 /// # Errors
 ///
-/// Returns why the branch is not moved.
+/// Returns why the branch is not moved, or not known to be.
 pub(super) fn move_branch(
     repository: &git2::Repository,
     branch: &str,
@@ -55,6 +56,8 @@ pub(super) fn move_branch(
     expected: Option<CommitId>,
 ) -> Result<(), PushError> {
     let branch = expected.map_or_else(|| branch.to_owned(), |_| referent(repository, branch));
+    // Before the branch: one that names what is not there would be lost with the machine.
+    sync_commit(repository, commit).map_err(PushError::Failed)?;
     let move_once = || match expected.map(oid) {
         Some(expected) => {
             repository.reference_matching(&branch, oid(commit), true, expected, "clade: write")
@@ -70,7 +73,7 @@ pub(super) fn move_branch(
         moved = move_once();
     }
     match moved {
-        Ok(_) => Ok(()),
+        Ok(_) => sync_branch(repository, &branch).map_err(PushError::Unknown),
         Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {
             Err(PushError::Moved)
         }

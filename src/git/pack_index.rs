@@ -438,7 +438,9 @@ fn write_index(pack: &Path) -> io::Result<()> {
     let mut indexer = git2::Indexer::new(None, directory, 0o444, false).map_err(fail)?;
     io::copy(&mut open_regular(pack)?, &mut indexer)?;
     let name = indexer.commit().map_err(fail)?;
-    File::open(directory.join(format!("pack-{name}.idx")))?.sync_all()?;
+    for extension in ["pack", "idx"] {
+        File::open(directory.join(format!("pack-{name}.{extension}")))?.sync_all()?;
+    }
     File::open(directory)?.sync_all()
 }
 

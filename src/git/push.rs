@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
 use super::cut_history::CutHistory;
+use super::durable::{Packs, sync_commit, sync_pushed};
 use super::failure::{FetchError, FetchFailure};
 use super::local_push::{has_hooks, move_branch};
 use super::mirror::Mirror;
@@ -37,6 +38,8 @@ enum Try {
     Unchanged(FetchError),
     /// The remote may have taken it.
     Broken(FetchError),
+    /// The repository of this machine has it, which may not outlive the machine.
+    Unsynced(FetchError),
 }
 
 impl Try {
@@ -46,7 +49,7 @@ impl Try {
             Err(PushError::Moved) => Self::Moved,
             Err(PushError::Rejected(words)) => Self::Rejected(words),
             Err(PushError::Failed(error)) => Self::Unchanged(error),
-            Err(PushError::Unknown(error)) => Self::Broken(error),
+            Err(PushError::Unknown(error)) => Self::Unsynced(error),
         }
     }
 }
@@ -84,13 +87,14 @@ impl Mirror {
             return Err(match tried {
                 Try::Rejected(words) => PushError::Rejected(words),
                 Try::Unchanged(error) => repository.name_conflict(branch, PushError::Failed(error)),
-                Try::Broken(error) => PushError::Unknown(error),
+                Try::Broken(error) | Try::Unsynced(error) => PushError::Unknown(error),
                 Try::Done | Try::Moved => PushError::Moved,
             });
         }
         // Another's commit, a hook, or a broken connection: the remote knows.
         let fetched = self.fetch_watched(watched);
         match (tried, fetched) {
+            (Try::Unsynced(error), _) => Err(PushError::Unknown(error)),
             (_, Ok(fetched)) if repository.is_ancestor(commit, fetched.head).unwrap_or(false) => {
                 Ok(())
             }
@@ -203,7 +207,12 @@ fn push_from(
     let words = on_one_line(&words.borrow());
     match (pushed, refused.into_inner()) {
         (_, Some(status)) => Ok(refusal(remote, &words, &status)),
-        (Ok(()), None) => Ok(Try::Done),
+        (Ok(()), None) => Ok(match remote.directory() {
+            Some(directory) => {
+                sync_pushed(&directory, branch, commit).map_or_else(Try::Unsynced, |()| Try::Done)
+            }
+            None => Try::Done,
+        }),
         (Err(error), None) => failed_push(&attempt, &error),
     }
 }
@@ -325,7 +334,11 @@ fn push_to_directory(
         Ok(there) => there,
         Err(error) => return Try::Unchanged(attempt.explain(&error)),
     };
-    if let Err(error) = source.copy(attempt, &there, &[oid(commit)]) {
+    let copied = Packs::of(&there).and_then(|packs| {
+        source.copy(attempt, &there, &[oid(commit)])?;
+        packs.sync_added()
+    });
+    if let Err(error) = copied {
         return Try::Unchanged(error);
     }
     match CheckedOut::of(&there, &referent(&there, branch)) {
@@ -451,11 +464,14 @@ impl Repository {
         expected: Option<CommitId>,
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
+        // git takes what is there for what is on the disk.
+        sync_commit(self.inner(), commit).map_err(PushError::Failed)?;
         let remote = Remote::at_path(self.inner().path());
         match push_once(self, &remote, options, branch, commit, expected) {
             Try::Done => Ok(()),
             Try::Moved => Err(PushError::Moved),
             Try::Rejected(words) => Err(PushError::Rejected(words)),
+            Try::Unsynced(error) => Err(PushError::Unknown(error)),
             // A hook that hangs after the branch has moved changes nothing about that.
             Try::Broken(_) if self.target_of(branch) == Some(commit) => Ok(()),
             Try::Unchanged(error) | Try::Broken(error) => Err(PushError::Failed(error)),

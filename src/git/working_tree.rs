@@ -90,13 +90,11 @@ impl CheckedOut {
         safe.safe();
         let moved = match self.check_out(&lock, way.to, files, &mut safe) {
             // Changed since it was checked: nothing is written.
-            Err(error) if error.code() == git2::ErrorCode::Conflict => {
-                return Err(self.has_changes(error.message()));
-            }
-            Err(error) => Err(failed(&error)),
-            Ok(()) => move_branch(),
+            Err(PushError::Rejected(changed)) => return Err(PushError::Rejected(changed)),
+            written => written.and_then(|()| move_branch()),
         };
         if moved.is_err() {
+            // Where it may have moved all the same, the files are as it is.
             let before = head().unwrap_or(way.from);
             if let Err(error) = self.check_out(&lock, before, files, &mut forced()) {
                 tracing::error!(%error, root = %self.root.display(), "a working tree is not put back");
@@ -149,21 +147,43 @@ impl CheckedOut {
         kind(path).is_err() && above.all(|it| kind(it).unwrap_or(true))
     }
 
-    /// Writes files and the index as a commit has them.
+    /// Writes files and the index as a commit has them, and brings them to the disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns that the files are changed, or why something cannot be written.
     fn check_out(
         &self,
         lock: &IndexLock,
         commit: CommitId,
         files: &[&str],
         checkout: &mut CheckoutBuilder<'_>,
-    ) -> Result<(), git2::Error> {
+    ) -> Result<(), PushError> {
         if files.is_empty() {
             return Ok(());
         }
-        let io = |error: std::io::Error| git2::Error::from_str(&error.to_string());
+        let io = |error: std::io::Error| {
+            PushError::Failed(FetchError::new(FetchFailure::Other, error.to_string()))
+        };
         let copied = lock.copy_index().map_err(io)?;
+        self.write_files(&copied, commit, files, checkout).map_err(|error| match error.code() {
+            git2::ErrorCode::Conflict => self.has_changes(error.message()),
+            _ => failed(&error),
+        })?;
+        let files = files.iter().map(|it| self.root.join(it)).collect();
+        lock.replace_index(&copied, files).map_err(PushError::Failed)
+    }
+
+    /// Writes files, and the copy of an index, as a commit has them.
+    fn write_files(
+        &self,
+        copied: &Path,
+        commit: CommitId,
+        files: &[&str],
+        checkout: &mut CheckoutBuilder<'_>,
+    ) -> Result<(), git2::Error> {
         // libgit2 writes to a copy: it would not take the lock that we have.
-        let mut index = git2::Index::open(&copied)?;
+        let mut index = git2::Index::open(copied)?;
         // One of its own, since the index stays with it.
         let is_linked = self.repository.is_worktree();
         let place = if is_linked { self.root.as_path() } else { self.repository.path() };
@@ -177,14 +197,21 @@ impl CheckedOut {
             checkout.path(file);
         }
         let commit = repository.find_commit(oid(commit))?;
-        repository.checkout_tree(commit.as_object(), Some(checkout))?;
-        lock.replace_index(&copied).map_err(io)
+        repository.checkout_tree(commit.as_object(), Some(checkout))
     }
 
     /// Puts right what a killed process left: files that it wrote are those of the branch again.
-    fn recover(&self) -> Result<(), git2::Error> {
+    fn recover(&self) -> Result<(), PushError> {
         let Some((lock, way)) = IndexLock::take_over(self.repository.path()) else { return Ok(()) };
         way.remove_ref_lock(self.repository.commondir());
+        let (head, files) = self.cut_off(&way).map_err(|it| failed(&it))?;
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        tracing::warn!(root = %self.root.display(), "a write was cut off: its files are put right");
+        self.check_out(&lock, head, &files, &mut forced())
+    }
+
+    /// Returns the commit at which a branch is whose move was cut off, and the files that were written for that.
+    fn cut_off(&self, way: &Move) -> Result<(CommitId, Vec<String>), git2::Error> {
         let tree = |commit| self.repository.find_commit(oid(commit)).and_then(|it| it.tree());
         let (from, to) = (tree(way.from)?, tree(way.to)?);
         let head = self.repository.find_reference(&way.branch)?.peel_to_commit()?;
@@ -197,9 +224,7 @@ impl CheckedOut {
                 files.push(path.to_owned());
             }
         }
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        tracing::warn!(root = %self.root.display(), "a write was cut off: its files are put right");
-        self.check_out(&lock, id_of(head.id()), &files, &mut forced())
+        Ok((id_of(head.id()), files))
     }
 
     /// Returns whether a file is one of some blobs, or what is there while one is written: its beginning, or nothing.
@@ -239,7 +264,7 @@ pub(super) fn recover_all(repository: &git2::Repository) {
             continue;
         }
         let recovered = place.open().and_then(|tree| match tree {
-            Some(tree) => tree.recover().map_err(|it| failed(&it)),
+            Some(tree) => tree.recover(),
             None => Ok(()),
         });
         if let Err(error) = recovered {

@@ -4,6 +4,7 @@ mod classes;
 mod clients;
 mod crashes;
 mod damage;
+mod durability;
 mod edits;
 mod environments;
 mod faults;

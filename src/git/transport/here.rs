@@ -81,7 +81,9 @@ impl Here {
         let path = self.attempt.remote.directory();
         let path = path.ok_or_else(|| io::Error::other("it is not on this machine"))?;
         let mut command = process::command("git");
-        command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // git leaves objects and refs to the system otherwise.
+        command.args(["-c", "core.fsync=all", "receive-pack"]).arg(path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = ProcessGroup::spawn(&mut command)?;
         let (Some(to), Some(from)) = (group.child().stdin.take(), group.child().stdout.take())
         else {

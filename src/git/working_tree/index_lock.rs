@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::git::failure::FetchError;
+use crate::git::durable::sync_files;
+use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::move_lock::{Move, MoveLock};
 
 /// The lock, until it is dropped.
@@ -47,9 +48,24 @@ impl IndexLock {
         }
     }
 
-    /// Puts a changed copy in the place of the index.
-    pub(super) fn replace_index(&self, copy: &Path) -> io::Result<()> {
-        fs::rename(copy, self.index())
+    /// Puts a changed copy in the place of the index, and both that and the files that it is about on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if something cannot be written.
+    pub(super) fn replace_index(
+        &self,
+        copy: &Path,
+        mut files: Vec<PathBuf>,
+    ) -> Result<(), FetchError> {
+        let index = self.index();
+        files.push(copy.to_owned());
+        sync_files(&files)?;
+        fs::rename(copy, &index).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", index.display());
+            FetchError::new(FetchFailure::Other, message)
+        })?;
+        sync_files(&[index])
     }
 
     fn index(&self) -> PathBuf {

@@ -43,12 +43,16 @@ fn writes_are_pushed_over_https() {
     assert_eq!(refused.status, 403, "{}", refused.body);
 }
 
-fn file_url(hub: &Hub) -> String {
+pub(super) fn file_url(hub: &Hub) -> String {
     format!("file://{}", hub.text_path().trim_end_matches('/'))
 }
 
 /// Returns the command of a daemon that follows a hub by a URL and writes to a branch of it.
-fn serve_file_url(url: &str, data: &tempfile::TempDir, branch: &str) -> std::process::Command {
+pub(super) fn serve_file_url(
+    url: &str,
+    data: &tempfile::TempDir,
+    branch: &str,
+) -> std::process::Command {
     let data = data.path().to_str().unwrap();
     serve(&["--repo", url, "--data-dir", data, "--branch", branch, "--writes", "commit"])
 }

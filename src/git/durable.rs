@@ -1,0 +1,211 @@
+//! What was written is brought to the disk before a client is told of it. libgit2 leaves that to the system.
+#![expect(clippy::disallowed_methods, reason = "what git keeps are files")]
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use git2::{ObjectType, Oid};
+
+use super::failure::{FetchError, FetchFailure};
+use super::object_guard::guard;
+use super::object_id::oid;
+use super::refs::referent;
+use crate::model::CommitId;
+
+/// How many files are synced at once: a disk takes as long for all of them as for one.
+const AT_ONCE: usize = 16;
+
+/// Above so many files their whole file system is synced, which is faster.
+const MANY: usize = 256;
+
+/// Syncs files, and the directories that they are in. Those that are not there any more were moved by another process,
+/// such as `git gc`, which syncs what it writes.
+///
+/// # Errors
+///
+/// Returns an error that names the file that could not be synced.
+pub(super) fn sync_files(files: &[PathBuf]) -> Result<(), FetchError> {
+    let mut all: BTreeSet<&Path> = files.iter().filter_map(|it| it.parent()).collect();
+    all.extend(files.iter().map(PathBuf::as_path));
+    let all = Vec::from_iter(all);
+    let synced = if all.len() > MANY { sync_file_systems(&all) } else { sync_each(&all) };
+    synced.map_err(|(path, error)| failed(&path, &error))
+}
+
+type SyncError = (PathBuf, io::Error);
+
+fn sync_each(paths: &[&Path]) -> Result<(), SyncError> {
+    let sync = |path: &&Path| present(path, File::open(path).and_then(|it| it.sync_all()));
+    let share = paths.len().div_ceil(AT_ONCE).max(1);
+    thread::scope(|scope| {
+        let shares: Vec<_> = paths
+            .chunks(share)
+            .map(|it| scope.spawn(move || it.iter().try_for_each(sync)))
+            .collect();
+        let panicked = || Err((PathBuf::new(), io::Error::other("a thread panicked")));
+        shares.into_iter().try_for_each(|it| it.join().unwrap_or_else(|_| panicked()))
+    })
+}
+
+fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
+    let mut synced = HashSet::new();
+    for path in paths {
+        let mut sync = || -> io::Result<()> {
+            let file = File::open(path)?;
+            if synced.insert(file.metadata()?.dev()) {
+                rustix::fs::syncfs(&file)?;
+            }
+            Ok(())
+        };
+        present(path, sync())?;
+    }
+    Ok(())
+}
+
+fn present(path: &Path, synced: io::Result<()>) -> Result<(), SyncError> {
+    match synced {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err((path.to_owned(), error)),
+        _ => Ok(()),
+    }
+}
+
+/// Syncs what a commit adds to its parent, as far as it is in files of its own, and the names of packs.
+///
+/// # Errors
+///
+/// Returns an error if an object cannot be read or synced.
+pub(super) fn sync_commit(
+    repository: &git2::Repository,
+    commit: CommitId,
+) -> Result<(), FetchError> {
+    let fail =
+        |error: git2::Error| FetchError::new(FetchFailure::Other, error.message().to_owned());
+    let objects = repository.commondir().join("objects");
+    let file_of = |id: Oid| {
+        let id = id.to_string();
+        let (directory, name) = id.split_at(2);
+        objects.join(directory).join(name)
+    };
+    let added = added_objects(repository, oid(commit)).map_err(fail)?;
+    let mut files: Vec<PathBuf> = added.into_iter().map(file_of).filter(|it| it.exists()).collect();
+    // The directory of the first two digits may be new as well.
+    let directories: BTreeSet<PathBuf> =
+        files.iter().filter_map(|it| it.parent()).map(Path::to_owned).collect();
+    files.extend(directories);
+    files.push(objects.join("pack"));
+    sync_files(&files)
+}
+
+/// Returns the objects of a commit that its parent does not have in the same place.
+fn added_objects(repository: &git2::Repository, commit: Oid) -> Result<Vec<Oid>, git2::Error> {
+    let commit = repository.find_commit(commit)?;
+    let before = commit.parent(0).and_then(|it| it.tree()).ok();
+    let mut added = vec![commit.id()];
+    let mut waiting = vec![(commit.tree()?, before)];
+    while let Some((tree, before)) = waiting.pop() {
+        if before.as_ref().is_some_and(|it| it.id() == tree.id()) {
+            continue;
+        }
+        added.push(tree.id());
+        for entry in &tree {
+            let old = before.as_ref().and_then(|it| it.get_name_bytes(entry.name_bytes()));
+            if old.as_ref().is_some_and(|it| it.id() == entry.id()) {
+                continue;
+            }
+            match entry.kind() {
+                Some(ObjectType::Tree) => {
+                    let old = old.and_then(|it| repository.find_tree(it.id()).ok());
+                    waiting.push((repository.find_tree(entry.id())?, old));
+                }
+                Some(ObjectType::Blob) => added.push(entry.id()),
+                _ => {}
+            }
+        }
+    }
+    Ok(added)
+}
+
+/// Syncs a branch that was moved.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be synced.
+pub(super) fn sync_branch(repository: &git2::Repository, branch: &str) -> Result<(), FetchError> {
+    let directory = repository.commondir();
+    let mut files = Vec::new();
+    // Those of a name with slashes may be new as well.
+    let mut path = Path::new(branch);
+    while let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        files.push(directory.join(path));
+        path = parent;
+    }
+    sync_files(&files)
+}
+
+/// Syncs what git wrote to the repository in a directory for a commit that it moved a branch to: git syncs files, and not
+/// the directories that name them.
+///
+/// # Errors
+///
+/// Returns an error if the repository cannot be opened, or something cannot be synced.
+pub(super) fn sync_pushed(
+    directory: &Path,
+    branch: &str,
+    commit: CommitId,
+) -> Result<(), FetchError> {
+    let repository = git2::Repository::open(directory).and_then(guard);
+    let repository = repository
+        .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
+    sync_commit(&repository, commit)?;
+    sync_branch(&repository, &referent(&repository, branch))
+}
+
+/// The packs of a repository.
+pub(super) struct Packs {
+    directory: PathBuf,
+    files: HashSet<PathBuf>,
+}
+
+impl Packs {
+    /// Notes which packs a repository has.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be listed.
+    pub(super) fn of(repository: &git2::Repository) -> Result<Self, FetchError> {
+        let directory = repository.commondir().join("objects/pack");
+        let files = list(&directory)?.into_iter().collect();
+        Ok(Self { directory, files })
+    }
+
+    /// Syncs those that were added since.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be listed or synced.
+    pub(super) fn sync_added(&self) -> Result<(), FetchError> {
+        let mut files = list(&self.directory)?;
+        files.retain(|it| !self.files.contains(it));
+        sync_files(&files)
+    }
+}
+
+fn list(directory: &Path) -> Result<Vec<PathBuf>, FetchError> {
+    let listed = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.and_then(|it| it.map(|it| Ok(it?.path())).collect()),
+    };
+    listed.map_err(|error| failed(directory, &error))
+}
+
+fn failed(path: &Path, error: &io::Error) -> FetchError {
+    let failure = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchFailure::DiskFull,
+        _ => FetchFailure::Other,
+    };
+    FetchError::new(failure, format!("`{}` cannot be brought to the disk: {error}", path.display()))
+}
