@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -51,7 +50,16 @@ fn sync_each(paths: &[&Path]) -> Result<(), SyncError> {
     })
 }
 
+/// Other systems cannot sync one file system.
+#[cfg(not(target_os = "linux"))]
 fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
+    sync_each(paths)
+}
+
+#[cfg(target_os = "linux")]
+fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
+    use std::os::unix::fs::MetadataExt as _;
+
     let mut synced = HashSet::new();
     for path in paths {
         let mut sync = || -> io::Result<()> {
@@ -66,9 +74,14 @@ fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
     Ok(())
 }
 
+/// Takes what is not there, and file systems that sync no directories, for synced.
 fn present(path: &Path, synced: io::Result<()>) -> Result<(), SyncError> {
+    use io::ErrorKind::{InvalidInput, NotFound, Unsupported};
+
     match synced {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err((path.to_owned(), error)),
+        Err(error) if !matches!(error.kind(), NotFound | InvalidInput | Unsupported) => {
+            Err((path.to_owned(), error))
+        }
         _ => Ok(()),
     }
 }
@@ -208,4 +221,29 @@ fn failed(path: &Path, error: &io::Error) -> FetchError {
         _ => FetchFailure::Other,
     };
     FetchError::new(failure, format!("`{}` cannot be brought to the disk: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_files_are_synced_and_an_error_names_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&link, &link).unwrap();
+        for count in [1, AT_ONCE + 1, MANY + 1] {
+            let named = |it: usize| directory.path().join(format!("file-{it}"));
+            let mut files: Vec<_> = (0..count).map(named).collect();
+            for file in &files {
+                fs::write(file, "text").unwrap();
+            }
+            files.push(directory.path().join("absent/file"));
+            files.push(PathBuf::from("/dev/null"));
+            assert_eq!(sync_files(&files), Ok(()), "{count}");
+            files.push(link.clone());
+            let error = sync_files(&files).unwrap_err();
+            assert!(error.message.contains(link.to_str().unwrap()), "{count}: {error}");
+        }
+    }
 }

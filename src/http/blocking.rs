@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
 use super::server::MemoryReservation;
+use super::yielding::threads_apart;
 use crate::priority;
 
 /// Blocking work has panicked. The hook for panics has logged where.
@@ -31,15 +32,8 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 }
 
 /// The threads of work that takes long; none if the system gives none.
-static YIELDING: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("lists")
-        .on_thread_start(priority::yield_to_requests)
-        .enable_all()
-        .build()
-        .ok()
-});
+static YIELDING: LazyLock<Option<Runtime>> =
+    LazyLock::new(|| threads_apart("lists", 1, priority::yield_to_requests));
 
 /// Runs work as [`run_blocking`] does, on a thread that yields to those that answer agents.
 ///

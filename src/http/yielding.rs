@@ -16,15 +16,19 @@ use super::server::MemoryReservation;
 use crate::priority;
 
 /// The threads, and those that they let wait for a disk; none if the system gives none.
-static PEOPLE: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("people")
-        .on_thread_start(priority::serve_people)
-        .enable_all()
-        .build()
-        .ok()
-});
+static PEOPLE: LazyLock<Option<Runtime>> =
+    LazyLock::new(|| threads_apart("people", 2, priority::serve_people));
+
+/// Starts threads apart from those that answer agents, each with a priority; none if the system gives none.
+pub(super) fn threads_apart(
+    name: &'static str,
+    workers: usize,
+    set_priority: fn(),
+) -> Option<Runtime> {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    threads.worker_threads(workers).thread_name(name).on_thread_start(set_priority).enable_all();
+    threads.build().ok()
+}
 
 /// Handles a request on threads that yield. It ends when its client disconnects.
 pub async fn yielding(request: Request, next: Next) -> Response {
