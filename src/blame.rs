@@ -9,7 +9,7 @@ mod inputs;
 mod line;
 mod walk;
 
-pub use concerned_nodes::{ConcernedNodes, paths_of};
+pub use concerned_nodes::{ConcernedNodes, may_be_in, paths_of};
 pub use inputs::Inputs;
 pub use line::lines_of;
 pub use walk::{BlamedBranch, KnownOrigins, Older, Origin, Walked, walk};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Comparison, Condition, Node, Path};
+use crate::model::{Comparison, Condition, Group, Node, Path};
 use crate::rule::evaluate;
 use crate::validation::{FileKind, FileReading, GroupFile};
 
@@ -44,7 +44,7 @@ impl ConcernedNodes {
             Self::All => true,
             Self::Nothing => false,
             Self::One(name) => **name == *node.name,
-            Self::Matching(rules) => rules.iter().any(|rule| evaluate(rule, node) != Ok(false)),
+            Self::Matching(rules) => rules.iter().any(|rule| may_match(rule, node)),
         }
     }
 
@@ -65,6 +65,16 @@ impl ConcernedNodes {
             Self::Matching(rules) => 32 + rules.iter().map(|it| bytes_of(it)).sum::<usize>(),
         }
     }
+}
+
+/// Returns whether a group may match a node, as far as it alone can tell; nothing is known of one without a rule.
+pub fn may_be_in(group: &Group, node: &Node) -> bool {
+    group.rule.as_ref().is_none_or(|rule| may_match(rule, node))
+}
+
+/// Returns whether a rule may match a node: also where it cannot be evaluated.
+fn may_match(rule: &Condition, node: &Node) -> bool {
+    evaluate(rule, node) != Ok(false)
 }
 
 /// Returns about how many bytes a rule takes, with its patterns compiled.

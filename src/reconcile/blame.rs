@@ -5,9 +5,13 @@
 
 mod cache;
 mod commits;
+mod node_files;
 mod pages;
 mod run;
 
 pub use cache::BlameCache;
 pub use pages::pages_of;
 pub use run::{Blame, BlameError, BlamedValue, LocatedValue};
+
+#[cfg(test)]
+mod tests;

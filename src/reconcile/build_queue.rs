@@ -71,6 +71,13 @@ impl BuildQueue {
         taken
     }
 
+    /// A queue in which too many readers wait for another one.
+    #[cfg(test)]
+    pub(super) fn full() -> Self {
+        let state = State { is_taken: true, deciding: 0, reading: READERS };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     /// Returns whether a build waits that decides what is live next.
     pub(super) fn is_awaited(&self) -> bool {
         self.state.lock().deciding > 0

@@ -113,6 +113,11 @@ impl Checked {
         self.readings.iter().map(|it| &it.path)
     }
 
+    /// Returns all files that were read.
+    pub fn readings(&self) -> impl Iterator<Item = &Arc<FileReading>> {
+        self.readings.iter()
+    }
+
     /// Returns where the values set for each node alone are written.
     pub fn node_origins(&self) -> BTreeMap<String, Place> {
         let files = self.readings.iter().filter_map(|it| match &it.parts {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cache::{BlameCache, Step, WalkNumber};
+use super::node_files::{NodeFiles, is_plain};
 use crate::answer::Answer;
 use crate::blame::{BlamedBranch, ConcernedNodes, Inputs, KnownOrigins, Older, Origin, paths_of};
 use crate::classification::references_of_estate;
@@ -14,7 +15,7 @@ use crate::reconcile::build_queue::{BuildQueue, Priority};
 use crate::reconcile::outcome::BuildError;
 use crate::reconcile::reading_cache::ReadingCache;
 use crate::reconcile::tree_files::{Key as FileKey, TreeFile, is_settings, source_file};
-use crate::validation::{Checked, Layout};
+use crate::validation::{Checked, FileReading, Layout};
 
 /// How many commits are walked back; before the last of them nothing is known.
 const LONGEST: usize = 100_000;
@@ -22,6 +23,9 @@ const LONGEST: usize = 100_000;
 /// How many files of a change are read to find out whether they concern a node; one with more is taken for
 /// one that does.
 const CHANGES: usize = 1_000;
+
+/// How many files may differ for what a node gets at a commit to be found out from what it gets at another.
+const DIFFERENCES: usize = 10_000;
 
 /// Of how many files a walk remembers which nodes they can concern.
 const MEMO: usize = 20_000;
@@ -59,6 +63,8 @@ pub(super) struct Commits<'b> {
     walk: WalkNumber,
     /// The commit that was read last, and what it says: the next one shares most of it.
     last: Option<(CommitId, Arc<Checked>)>,
+    /// What decides the answer at the last commit whose answer was asked for.
+    node_files: Option<NodeFiles>,
     /// The layout of the last commit whose answer was asked for.
     layout: Arc<Layout>,
     /// The nodes that the files of this walk can concern.
@@ -82,6 +88,7 @@ impl<'b> Commits<'b> {
             own_readings: ReadingCache::default(),
             walk: cache.begin_walk(),
             last: None,
+            node_files: None,
             layout: Arc::default(),
             concerned: HashMap::new(),
             concerned_last: HashMap::new(),
@@ -102,7 +109,7 @@ impl<'b> Commits<'b> {
             Some((commit, checked)) if *commit == head => Arc::clone(checked),
             _ => self.files(head)?,
         };
-        self.enter(&checked);
+        self.enter(head, &checked);
         Ok(checked)
     }
 
@@ -117,11 +124,12 @@ impl<'b> Commits<'b> {
     }
 
     /// Notes the layout, and the paths that rules and values mention, of a valid commit: what comes before it is compared with it.
-    fn enter(&mut self, checked: &Checked) {
+    fn enter(&mut self, commit: CommitId, checked: &Checked) {
         let Some(estate) = &checked.estate else { return };
         if *self.layout != *checked.layout() {
             self.layout = Arc::new(checked.layout().clone());
         }
+        self.node_files = NodeFiles::of(commit, checked, &self.layout, self.node);
         references_of_estate(estate, &mut |it| note(&mut self.paths, &it.decisive()));
         if self.are_noted {
             return;
@@ -149,6 +157,63 @@ impl<'b> Commits<'b> {
             self.last = Some((commit, Arc::clone(&checked)));
         }
         Ok(checked)
+    }
+
+    /// Returns what the node gets at a valid commit, from what decided it at the last one and what differs since;
+    /// `None` if all files must be read.
+    fn answer_of_files(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
+        let Some(mut node_files) = self.node_files.take() else { return Ok(None) };
+        let WalkContext { repository, directory, budget, .. } = *self.context;
+        let changes =
+            repository.changes_between(node_files.commit, commit, directory, DIFFERENCES, &budget);
+        // Reading all files reports what is wrong.
+        let Ok(Some(changes)) = changes else { return Ok(None) };
+        let meter = Arc::new(Meter::new(budget));
+        let mut paths =
+            changes.written.iter().map(|it| &it.path).chain(&changes.removed).map(String::as_str);
+        if paths.any(|it| is_settings(it) || !is_plain(it)) {
+            return Ok(None);
+        }
+        for path in &changes.removed {
+            node_files.remove(path);
+        }
+        let layout = Arc::clone(node_files.layout());
+        for entry in &changes.written {
+            node_files.remove(&entry.path);
+            let Some(file) = TreeFile::of(entry, &layout) else { continue };
+            let passed = file.key().and_then(|key| self.concerned.get(&key));
+            if let Some(nodes) = passed.filter(|it| !it.contains(self.node)) {
+                nodes.paths(&mut |path| note(&mut self.paths, path));
+                continue;
+            }
+            let read = self.reading(&file, &meter);
+            let read = read.map_err(|source| BuildError::Unreadable { commit, source })?;
+            let Some(reading) = read else { return Ok(None) };
+            for rule in reading.groups().iter().filter_map(|it| it.group()?.rule.as_deref()) {
+                paths_of(rule, &mut |path| note(&mut self.paths, path));
+            }
+            node_files.put(reading, self.node);
+        }
+        let answer = node_files.answer(self.node, &mut |path| note(&mut self.paths, path));
+        node_files.commit = commit;
+        self.node_files = Some(node_files);
+        Ok(answer)
+    }
+
+    /// Returns the reading of a file; `None` if it costs too much.
+    fn reading(
+        &self,
+        file: &TreeFile<'_>,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<Arc<FileReading>>, ReadError> {
+        let cache = self.readings();
+        let known = cache.get(std::slice::from_ref(file)).pop().flatten();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let source = source_file(self.context.repository, file.entry)?;
+        let read = cache.read(&source, file.kind, meter, Arc::new);
+        Ok(read.ok())
     }
 
     /// Returns the nodes that what is between two commits can concern, and about how many bytes they take
@@ -282,11 +347,17 @@ impl BlamedBranch for Commits<'_> {
     }
 
     fn answer(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
-        if self.cache.validity(commit) == Some(false) {
+        let known = self.cache.validity(commit);
+        if known == Some(false) {
             return Ok(None);
         }
+        if known == Some(true)
+            && let Some(answer) = self.answer_of_files(commit)?
+        {
+            return Ok(Some(answer));
+        }
         let checked = self.files(commit)?;
-        self.enter(&checked);
+        self.enter(commit, &checked);
         let Some(estate) = &checked.estate else { return Ok(None) };
         Ok(Some(Answer::of(estate, self.node).unwrap_or_default()))
     }

@@ -51,7 +51,7 @@ fn random_file(numbers: &mut Numbers, name: &str) -> String {
     };
     let environment = if numbers.below(4) == 0 { "environment: staging\n" } else { "" };
     let name = if numbers.below(14) == 0 { "[" } else { name };
-    let value = numbers.below(3);
+    let value = ["0", "1", "2", "'${site}'"][numbers.below(4)];
     let class = ["apache", "ntp"][numbers.below(2)];
     // Without a rule, a group concerns all nodes, and hides that another one in its file has a rule.
     let more =
@@ -163,13 +163,21 @@ fn commit_at_random(repository: &GitRepository, numbers: &mut Numbers, number: u
     let present = paths.iter().find(|it| repository.path().join(it).exists());
     let text = present.map(|it| std::fs::read_to_string(repository.path().join(it)).unwrap());
     let node = "classes: {own: {v: 1}}\n";
-    let files: Vec<(&str, String)> = match (numbers.below(12), present) {
+    let root = "name: All Nodes\nclasses: {ntp: {}}\n";
+    let files: Vec<(&str, String)> = match (numbers.below(16), present) {
         (0, Some(path)) => vec![(path, String::new())],
         (1, _) => {
             vec![("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2)))]
         }
         (2, _) => vec![("nodes/web2.yaml", format!("{node}# {number}\n"))],
         (3, _) => vec![("README.md", format!("{number}\n"))],
+        (12, _) => vec![("clade.yaml", format!("interpolate: {}\n", numbers.below(2) > 0))],
+        (13, _) if repository.path().join("groups/root.yaml").exists() => {
+            vec![("groups/root.yaml", String::new())]
+        }
+        (13..16, _) => {
+            vec![("groups/root.yaml", format!("{root}variables: {{x0: {}}}\n", numbers.below(3)))]
+        }
         // A file moves, with what it says or with something else.
         (moves @ (4 | 5), Some(path)) => {
             let to = &paths[numbers.below(3)];
