@@ -34,8 +34,8 @@ impl GroupChanges {
         Self { written, removed }
     }
 
-    /// Returns the tree of all groups after the write; `None` if they may not form one, or the root group is
-    /// written.
+    /// Returns the tree of all groups after the write; `None` if they may not form one, or the root group comes,
+    /// goes or has another rule.
     pub(super) fn tree(&self, old: &Hierarchy) -> Option<Hierarchy> {
         let written = || self.written.iter().cloned();
         if self.keep_tree(old)

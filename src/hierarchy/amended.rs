@@ -7,7 +7,7 @@ use crate::model::Group;
 
 impl Hierarchy {
     /// Returns the hierarchy with other groups in the places of those with their ids, and these
-    /// places; `None` if the tree or its order would not be the same.
+    /// places; `None` if the tree or its order would not be the same, or the root group has another rule.
     ///
     /// A group's reference to its parent is not read: the parent stays the same.
     pub(crate) fn amended(
@@ -18,8 +18,9 @@ impl Hierarchy {
         for group in groups {
             let index = self.find(group.id)?;
             let before = self.group(index);
-            let stays = index != self.root()
-                && (&before.name, &before.environment) == (&group.name, &group.environment);
+            let stays = (&before.name, &before.environment) == (&group.name, &group.environment)
+                // That of the root group is a fault of the tree unless all nodes match it.
+                && (index != self.root() || before.rule == group.rule);
             if !stays {
                 return None;
             }

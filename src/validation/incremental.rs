@@ -44,8 +44,7 @@ impl Checked {
     /// Checks again with other readings of some of the files, or readings of new ones, and without the files
     /// that are removed; the outcome is that of [`check`](super::check), or `None` if only that can tell.
     ///
-    /// It cannot tell where there are errors, a file differs that is not one of groups, the root group is
-    /// written in one that does, the policy searches for conflicts, a group that does not change names its
+    /// It cannot tell where there are errors, a file differs that is not one of groups, the root group comes, goes or has another rule, the policy searches for conflicts, a group that does not change names its
     /// parent by a name that other groups have now, a file can be taken for another, or more than 256 groups differ where some are new, gone,
     /// renamed or moved.
     pub fn incremental(

@@ -198,7 +198,7 @@ fn mutated(hierarchy: &Hierarchy, group: &Group) -> Option<Hierarchy> {
     if let Some((hierarchy, _)) = hierarchy.amended([group.clone()]) {
         return Some(hierarchy);
     }
-    // The root group cannot be amended.
+    // The rule of the root group cannot be amended.
     let all =
         hierarchy.groups().map(|it| if it.id == group.id { group.clone() } else { it.clone() });
     Hierarchy::build(all.collect()).ok()

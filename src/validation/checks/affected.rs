@@ -102,9 +102,11 @@ impl Selection<'_> {
     /// Returns the tops of the subtrees that are checked.
     pub(super) fn tops(self, hierarchy: &Hierarchy) -> Vec<GroupIndex> {
         match self {
+            Self::Affected(affected) if !affected.tops.contains(&hierarchy.root()) => {
+                affected.tops.clone()
+            }
             // The rule of the root group asks for nothing, so its children stand for themselves.
-            Self::All => hierarchy.children(hierarchy.root()).collect(),
-            Self::Affected(affected) => affected.tops.clone(),
+            Self::All | Self::Affected(_) => hierarchy.children(hierarchy.root()).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ChangedTree, FileDifference};
 use crate::hierarchy::Hierarchy;
-use crate::model::{Group, GroupId};
+use crate::model::Group;
 use crate::validation::checked::Checked;
 use crate::validation::group::GroupFile;
 use crate::validation::places::Origins;
@@ -41,9 +41,7 @@ impl Checked {
 fn is_same((old, new): (&GroupFile, &GroupFile)) -> bool {
     let identity = |it: &Group| (it.id, it.name.clone(), it.environment.clone());
     let (before, after) = (old.group(), new.group());
-    before.is_some_and(|it| it.id != GroupId::ROOT)
-        && before.map(identity) == after.map(identity)
-        && old.parent == new.parent
+    before.is_some() && before.map(identity) == after.map(identity) && old.parent == new.parent
 }
 
 /// Returns where groups are written, some of them elsewhere than before.

@@ -48,6 +48,7 @@ pub(super) enum Change {
     Many,
     Invalid,
     Root,
+    EditRoot,
     Settings,
 }
 
@@ -65,7 +66,11 @@ const CHANGES: &[Change] = &[
     Change::Move,
     Change::MoveFile,
     Change::Id,
+    Change::EditRoot,
 ];
+
+const ROOT: &str = "groups/root.yaml";
+const ROOT_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A repository, by file.
 #[derive(Clone)]
@@ -82,6 +87,7 @@ impl Repository {
             ("clade.yaml", format!("{POLICY}{SCHEMAS}{puts_facts}")),
             ("schemas/group.json", SCHEMA.to_owned()),
             ("environments/production.yaml", CATALOGUE.to_owned()),
+            (ROOT, format!("name: All Nodes\nid: {ROOT_ID}\n")),
             // A default that differs is a finding, too.
             ("environments/dev.yaml", CATALOGUE.replace("q: null", "q: 2")),
             ("nodes/n1.yaml", "variables: {w: '${fact0} ${a b}'}\n".to_owned()),
@@ -120,7 +126,12 @@ impl Repository {
 
     /// Returns whether only files of groups differ.
     pub(super) fn has_others_of(&self, before: &Self) -> bool {
-        self.others == before.others
+        let of_no_group = |it: &Self| {
+            let mut others = it.others.clone();
+            others.remove(ROOT);
+            others
+        };
+        of_no_group(self) == of_no_group(before)
     }
 
     fn all(&self) -> Vec<&Document> {
@@ -173,11 +184,17 @@ impl Repository {
             }
             Change::Root => {
                 let name = rng.choice(["All Nodes", "Group 1", "Top"]).unwrap();
-                let text = format!("name: {name}\nid: 00000000-0000-4000-8000-000000000000\n");
-                let path = "groups/root.yaml".to_owned();
-                if self.others.remove(&path).is_none() {
-                    self.others.insert(path, text);
+                let text = format!("name: {name}\nid: {ROOT_ID}\n");
+                if self.others.remove(ROOT).is_none() {
+                    self.others.insert(ROOT.to_owned(), text);
                 }
+            }
+            Change::EditRoot => {
+                let body = body(rng);
+                let allowed = |it: &&str| !it.starts_with("rule:") && !it.starts_with("pinned:");
+                let body: Vec<&str> = body.lines().filter(allowed).collect();
+                let head = format!("name: All Nodes\nid: {ROOT_ID}");
+                self.others.insert(ROOT.to_owned(), format!("{head}\n{}\n", body.join("\n")));
             }
             Change::Settings => {
                 let text = self.others.get_mut("tests/t.yaml").unwrap();
