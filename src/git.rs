@@ -23,6 +23,7 @@ mod object_copy;
 mod object_guard;
 mod object_id;
 mod options;
+mod own_files;
 mod pack_index;
 mod push;
 mod push_error;

@@ -19,7 +19,7 @@ pub(super) use relations::without_relations;
 use relations::{faults, present};
 
 use super::command_line::CommandLine;
-use crate::config::{FileSetting, KnownSetting, Takes, read_settings};
+use crate::config::{FileSetting, KnownSetting, Takes, read_bounded, read_settings};
 
 /// The command that a settings file is for.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +77,11 @@ impl SettingsFile {
 
     /// Reads a file.
     pub(super) fn read(of: FileOf, path: &Path, definition: &Command) -> Result<Self> {
-        let bytes = std::fs::read(path)
-            .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
+        // What the shell puts in the place of `<(command)` is a pipe that something is written to.
+        let is_of_shell = path.starts_with("/dev") || path.starts_with("/proc");
+        let bytes = if is_of_shell { std::fs::read(path) } else { read_bounded(path) };
+        let bytes =
+            bytes.with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
         let settings = read_settings(&bytes, &of.known(definition)).map_err(|error| {
             anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
         })?;

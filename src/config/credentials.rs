@@ -1,11 +1,12 @@
 //! Files of secrets and of authorities, read when they are used.
-#![expect(clippy::disallowed_methods, reason = "credentials are files")]
 
 use std::path::Path;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use ureq::tls::{Certificate, PemItem, parse_pem};
+
+use super::bounded_file::{read_bounded, read_bounded_text};
 
 /// Why a file of credentials cannot be used, as the end of a sentence about it.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +34,8 @@ pub enum CredentialError {
 ///
 /// Returns an error if the file cannot be read, is empty, or has more than one line.
 pub fn read_secret(path: &Path) -> Result<String, CredentialError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CredentialError::Unreadable(error.to_string()))?;
+    let text =
+        read_bounded_text(path).map_err(|error| CredentialError::Unreadable(error.to_string()))?;
     let text = text.trim_end_matches(['\r', '\n']);
     match text {
         _ if text.trim().is_empty() => Err(CredentialError::Empty),
@@ -49,8 +50,7 @@ pub fn read_secret(path: &Path) -> Result<String, CredentialError> {
 ///
 /// Returns an error if the file cannot be read, or has no certificate, or one that cannot be used.
 pub fn read_authorities(path: &Path) -> Result<Vec<Certificate<'static>>, CredentialError> {
-    let pem =
-        std::fs::read(path).map_err(|error| CredentialError::Unreadable(error.to_string()))?;
+    let pem = read_bounded(path).map_err(|error| CredentialError::Unreadable(error.to_string()))?;
     let unusable = |error: &dyn std::fmt::Display| CredentialError::Certificate(error.to_string());
     let (mut found, mut roots) = (Vec::new(), RootCertStore::empty());
     for item in parse_pem(&pem) {
@@ -64,6 +64,7 @@ pub fn read_authorities(path: &Path) -> Result<Vec<Certificate<'static>>, Creden
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "credentials are files")]
 mod tests {
     use super::*;
 

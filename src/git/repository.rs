@@ -14,6 +14,7 @@ pub use self::history::CommitInfo;
 use super::libgit2;
 use super::object_guard::{guard, header};
 use super::object_id::{blob_oid, oid};
+use super::own_files::{check_files_at, open_checked};
 use super::remote::Remote;
 use crate::model::{BlobId, CommitId};
 
@@ -48,7 +49,7 @@ impl Opener {
     ///
     /// Returns an error if it is not there any more.
     pub fn open(&self) -> Result<Repository, ReadError> {
-        let inner = git2::Repository::open(&self.path).and_then(guard);
+        let inner = open_checked(&self.path).and_then(guard);
         let fail = |error: git2::Error| ReadError::of("the repository", &error);
         Ok(Repository { inner: inner.map_err(fail)?, branches: self.branches })
     }
@@ -69,6 +70,7 @@ impl Repository {
         // Opened by the directory that git is in, one that stands elsewhere would not say where its working tree is.
         let from_above = git2::RepositoryOpenFlags::CROSS_FS;
         let none: [&std::ffi::OsStr; 0] = [];
+        check_files_at(path).map_err(fail)?;
         let inner = git2::Repository::open_ext(path, from_above, none);
         let inner = inner.and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Own })
@@ -82,7 +84,8 @@ impl Repository {
     pub fn open_mirror(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
-        let inner = git2::Repository::open_bare(path).and_then(guard).map_err(fail)?;
+        let opened = check_files_at(path).and_then(|()| git2::Repository::open_bare(path));
+        let inner = opened.and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Mirrored })
     }
 

@@ -2,7 +2,6 @@
 //!
 //! The keys come from files of the operator, never from the watched tree, and are read again at
 //! each check: a key that is taken away counts at once.
-#![expect(clippy::disallowed_methods, reason = "the files of allowed keys are read at each check")]
 
 mod openpgp;
 mod signed;
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::signed::Signed;
 use super::repository::{ReadError, Repository};
+use crate::config::read_bounded_text;
 use crate::model::CommitId;
 
 pub use signed::{FirstSeen, SignatureFault, Signer};
@@ -134,7 +134,7 @@ pub fn check_openpgp_keys(path: &Path) -> Result<(), String> {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
+    read_bounded_text(path).map_err(|error| error.to_string())
 }
 
 fn read_keys(

@@ -1,8 +1,6 @@
 //! When the branch was last seen, in a file: its age goes on across restarts.
-#![expect(clippy::disallowed_methods, reason = "the time is kept in a file")]
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::clock::Now;
+use crate::config::{create_private_file, read_bounded_text};
 
 /// The name of the file in the data directory.
 const FILE: &str = "last-contact";
@@ -47,7 +46,7 @@ impl ContactFile {
 
     /// Returns the time in the file; none if it has none, such as after a power failure.
     pub(super) fn load(&self) -> Option<Timestamp> {
-        std::fs::read_to_string(&self.path).ok()?.trim().parse().ok()
+        read_bounded_text(&self.path).ok()?.trim().parse().ok()
     }
 
     /// Writes a time, if the file has another: at intervals, or now if it may be the last chance, since the
@@ -75,14 +74,13 @@ impl ContactFile {
     /// A file that a power failure cut short is not read: it is not worth a sync.
     fn write(&self, time: Timestamp) -> io::Result<()> {
         let fresh = self.path.with_extension("new");
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        writeln!(options.open(&fresh)?, "{time}")?;
+        writeln!(create_private_file(&fresh)?, "{time}")?;
         std::fs::rename(&fresh, &self.path)
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the time is kept in a file")]
 mod tests {
     use super::*;
 

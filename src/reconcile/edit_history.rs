@@ -7,7 +7,6 @@
 #![expect(clippy::disallowed_methods, reason = "the history is kept in a file")]
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
 use super::tree_files::TreeFile;
+use crate::config::{create_private_file, read_at_most};
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -42,6 +42,9 @@ const IDLE: Duration = Duration::from_hours(1);
 
 /// The name of the file in the data directory.
 const FILE: &str = "edits.json";
+
+/// How large the file is at most that is read.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Finds out when groups were edited.
 #[derive(Debug)]
@@ -247,7 +250,7 @@ impl EditHistory {
 
     /// Returns the history that an earlier run of this version kept.
     fn load(&self, file: &Path) -> Option<(CommitId, Arc<History>)> {
-        let bytes = std::fs::read(file).ok()?;
+        let bytes = read_at_most(file, MOST_BYTES).ok()?;
         let saved: Saved = serde_json::from_slice(&bytes).ok()?;
         let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == self.source.path();
         fits.then_some((saved.commit, saved.groups))
@@ -260,9 +263,7 @@ impl EditHistory {
         let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
         // A file that a crash cut short is not read, and the history is walked again.
         let fresh: PathBuf = file.with_extension("new");
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(&fresh)?.write_all(&bytes)?;
+        create_private_file(&fresh)?.write_all(&bytes)?;
         std::fs::rename(&fresh, file)
     }
 }

@@ -271,9 +271,10 @@ impl Source {
             (Target::Remote(_), _) | (Target::Local(_), OpenError::Damaged { .. }) => {
                 FetchFailure::CorruptObjects
             }
-            (Target::Local(_), OpenError::NotARepository(_) | OpenError::Unusable { .. }) => {
-                FetchFailure::RepositoryNotFound
-            }
+            (
+                Target::Local(_),
+                OpenError::NotARepository(_) | OpenError::Denied(_) | OpenError::Unusable { .. },
+            ) => FetchFailure::RepositoryNotFound,
         };
         FetchError { failure, message: error.to_string() }
     }

@@ -92,10 +92,10 @@ fn target(serve: &ServeSettings, remote: &Remote, options: &MirrorOptions) -> Re
 fn open_local(path: &Path) -> Result<()> {
     match Repository::discover(path) {
         Ok(_) => Ok(()),
-        Err(error @ OpenError::Damaged { .. }) => Err(error.into()),
-        Err(error) => Err(error).context(
+        Err(error @ OpenError::NotARepository(_)) => Err(error).context(
             "`--repo` must be a git repository: correct the path, or run `git init` there",
         ),
+        Err(error) => Err(error.into()),
     }
 }
 

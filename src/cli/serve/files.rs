@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::ServeSettings;
-use crate::config::{read_authorities, read_secret};
+use crate::config::{read_authorities, read_bounded, read_secret};
 use crate::git::{check_allowed_signers, check_known_hosts, check_openpgp_keys, check_private_key};
 
 /// Refuses files that cannot be read or have nothing that can be used.
@@ -29,7 +29,7 @@ pub(super) fn check(serve: &ServeSettings) -> Result<()> {
     ];
     for (flag, path, check) in files {
         let Some(path) = path else { continue };
-        let readable = if path.is_dir() { Ok(()) } else { std::fs::File::open(path).map(|_| ()) };
+        let readable = if path.is_dir() { Ok(()) } else { read_bounded(path).map(|_| ()) };
         if let Err(error) = readable {
             bail!(
                 "`--{flag} {}` cannot be read ({error}): correct the path, or let the user of the daemon read it",

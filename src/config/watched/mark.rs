@@ -22,7 +22,12 @@ pub(super) struct Mark {
 
 impl Mark {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|it| Self::from(&it))
+        let found = std::fs::metadata(path)?;
+        // Who opens a pipe may wait for ever.
+        if !found.is_file() && !found.is_dir() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(Self::from(&found))
     }
 
     /// Returns whether both are states of one file, which was changed in place.

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use git2::{Oid, RemoteConnection, RemoteHead};
 
 use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::own_files::check_ref_files;
 use crate::git::refs::{instead, short_name};
 use crate::git::remote::Remote;
 
@@ -44,6 +45,7 @@ impl Advertised {
     /// Returns the refs of a repository on this machine, as its server would tell them; those that
     /// cannot be read are left out.
     pub(super) fn of(repository: &git2::Repository) -> Result<Self, git2::Error> {
+        check_ref_files(repository)?;
         let mut refs = BTreeMap::new();
         for reference in repository.references()? {
             let Ok(reference) = reference else { continue };

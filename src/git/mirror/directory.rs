@@ -1,9 +1,9 @@
 //! The data directory of a mirror: one owner, and no half-made state.
 #![expect(clippy::disallowed_methods, reason = "the mirror is a directory on disk")]
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -11,7 +11,9 @@ use tempfile::TempDir;
 use super::error::MirrorError;
 use super::privacy::narrow;
 use super::repair::{is_mirror_of, is_of_place, note_remote, repair};
+use crate::config::create_private_file;
 use crate::git::pack_index;
+use crate::git::regular_file::open_regular;
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
 
@@ -32,9 +34,7 @@ impl Directory {
     pub(super) fn open(data: &Path, remote: &Remote) -> Result<Self, MirrorError> {
         let io = |source| MirrorError::Directory { path: data.to_owned(), source };
         create_private(data).map_err(io)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let lock = match options.open(data.join("lock")) {
+        let lock = match create_private_file(&data.join("lock")) {
             Ok(lock) => lock,
             Err(error) if is_read_only(&error) && std::fs::read_dir(data).is_ok() => {
                 tracing::error!(%error, path = %data.display(), "the data directory is read-only");
@@ -69,7 +69,7 @@ impl Directory {
 
     /// Opens a read-only data directory: a temporary mirror has refs of its own and borrows objects.
     fn open_read_only(data: &Path, remote: &Remote) -> Result<Self, MirrorError> {
-        let lock = File::open(data.join("lock")).or_else(|_| File::open(data));
+        let lock = open_regular(&data.join("lock")).or_else(|_| File::open(data));
         let lock =
             lock.map_err(|source| MirrorError::Directory { path: data.to_owned(), source })?;
         // Some file systems cannot lock what is open for reading.
@@ -207,7 +207,7 @@ fn copy_refs(from: &Path, to: &Path) -> io::Result<()> {
         let (path, copied) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type()?.is_dir() {
             copy_refs(&path, &copied)?;
-        } else if !is_lock(&path) {
+        } else if path.is_file() && !is_lock(&path) {
             copy(&path, &copied)?;
         }
     }

@@ -9,7 +9,9 @@ use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::object_copy::ObjectSource;
 use crate::git::object_guard::guard;
 use crate::git::options::ObjectLimits;
+use crate::git::own_files::{denied_at, open_checked};
 use crate::git::remote::Remote;
+use crate::git::repository::OpenError;
 use crate::git::transport::Attempt;
 
 /// A repository on this machine that is mirrored.
@@ -20,11 +22,15 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn open(attempt: &Attempt, remote: &Remote) -> Result<Option<Self>, FetchError> {
         let Some(path) = remote.directory() else { return Ok(None) };
+        if let Some(denied) = denied_at(&path) {
+            let detail = OpenError::Denied(denied);
+            return Err(FetchError::at(remote, FetchFailure::RepositoryNotFound, detail));
+        }
         if !path.is_dir() {
             let detail = format!("`{}` is not a directory", path.display());
             return Err(FetchError::at(remote, FetchFailure::RepositoryNotFound, detail));
         }
-        let repository = git2::Repository::open(&path).and_then(guard);
+        let repository = open_checked(&path).and_then(guard);
         let repository = repository.map_err(|error| attempt.explain(&error))?;
         Ok(Some(Self { repository }))
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::failure::{FetchFailure, failure_of};
+use crate::git::own_files::denied_at;
 
 /// A repository cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,12 @@ pub enum OpenError {
     /// There is none.
     #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
+    /// There may be one, and it may not be read.
+    #[error(
+        "`{}` cannot be read: permission denied; let this user read it, and what is below it",
+        .0.display()
+    )]
+    Denied(PathBuf),
     /// There is one, and what finds its objects is damaged.
     #[error("the git repository `{}` is damaged: {reason}", .path.display())]
     Damaged {
@@ -32,7 +39,10 @@ impl OpenError {
     pub(in crate::git) fn of(path: &Path, error: &git2::Error) -> Self {
         let (path, reason) = (path.to_owned(), error.message().to_owned());
         match (error.code(), failure_of(error)) {
-            (git2::ErrorCode::NotFound, _) => Self::NotARepository(path),
+            (git2::ErrorCode::NotFound, _) => match denied_at(&path) {
+                Some(denied) => Self::Denied(denied),
+                None => Self::NotARepository(path),
+            },
             (_, FetchFailure::CorruptObjects) => Self::Damaged { path, reason },
             _ => Self::Unusable { path, reason },
         }

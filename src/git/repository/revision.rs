@@ -5,6 +5,7 @@ use git2::ObjectType;
 use super::error::{ReadError, ResolveError};
 use super::{Branches, Repository};
 use crate::git::object_id::id_of;
+use crate::git::own_files::{check_ref_file, check_ref_files};
 use crate::git::refs::{WATCHED, instead, short_name};
 use crate::model::CommitId;
 
@@ -13,6 +14,9 @@ const LONGEST_PART: usize = 250;
 
 /// The longest revision, in bytes.
 const LONGEST: usize = 2048;
+
+/// Where git looks for a ref of a name.
+const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
 
 impl Repository {
     /// Returns the commit of a revision: anything that `git rev-parse` understands, but for searches
@@ -66,8 +70,22 @@ impl Repository {
     }
 
     fn peel(&self, revision: &str) -> Result<CommitId, git2::Error> {
+        self.check_refs_of(revision)?;
         let object = self.inner.revparse_single(revision)?;
         object.peel(ObjectType::Commit).map(|it| id_of(it.id()))
+    }
+
+    /// Checks the files of the refs that a revision may begin with.
+    fn check_refs_of(&self, revision: &str) -> Result<(), git2::Error> {
+        let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
+        let name = name.split("@{").next().unwrap_or_default();
+        if matches!(name, "" | "@" | "HEAD") {
+            // What HEAD itself is was checked when the repository was opened.
+            let head = self.inner.find_reference("HEAD");
+            let target = head.as_ref().ok().and_then(|it| it.symbolic_target().ok()?);
+            return target.map_or(Ok(()), |it| check_ref_file(&self.inner, it));
+        }
+        PLACES.iter().try_for_each(|it| check_ref_file(&self.inner, &format!("{it}{name}")))
     }
 
     /// Returns the commit of a branch, a tag or a full ref name, or of what HEAD names; a detached HEAD counts.
@@ -109,7 +127,7 @@ impl Repository {
         })
     }
 
-    /// Returns the branch that keeps another one from being made, if one does: git has no branch `a/b` beside `a`.
+    /// Returns a branch that keeps another one from being made, if one does: git has no branch `a/b` beside `a`.
     pub(in crate::git) fn branch_in_the_way(&self, branch: &str) -> Option<String> {
         let short = short_name(branch);
         let heads = match self.branches {
@@ -118,7 +136,11 @@ impl Repository {
         };
         let mut above = short.match_indices('/').filter_map(|(at, _)| short.get(..at));
         let found = above.find(|it| self.inner.find_reference(&format!("{heads}{it}")).is_ok());
-        found.map(str::to_owned)
+        found.map(str::to_owned).or_else(|| {
+            let below = self.inner.references_glob(&format!("{heads}{short}/*")).ok()?;
+            let name = below.flatten().next()?.name().ok()?.strip_prefix(heads)?.to_owned();
+            Some(name)
+        })
     }
 
     /// Returns the full name of the ref that HEAD names; a detached HEAD names none.
@@ -131,7 +153,9 @@ impl Repository {
 
     /// Says that a branch, or what HEAD names, has no commit, and which branches have one.
     pub fn why_missing(&self, branch: Option<&str>) -> String {
-        let found = self.inner.references_glob("refs/heads/*").ok().into_iter().flatten();
+        let found =
+            check_ref_files(&self.inner).and_then(|()| self.inner.references_glob("refs/heads/*"));
+        let found = found.ok().into_iter().flatten();
         let names = found.filter_map(|it| it.ok()?.name().ok().map(str::to_owned));
         let names: Vec<String> = names.collect();
         let missing = match (branch, self.head_ref()) {

@@ -11,13 +11,14 @@ use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 use parking_lot::Mutex;
 use russh::client::{self, Handle, Msg};
 use russh::keys::{
-    HashAlg, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate, load_secret_key,
+    HashAlg, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate, decode_secret_key,
 };
 use russh::{Channel, ChannelMsg};
 use tokio::runtime::{self, Runtime};
 
 use self::known_hosts::{KnownHosts, Verdict};
 use super::attempt::Attempt;
+use crate::config::read_bounded_text;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::remote::Url;
 
@@ -160,7 +161,7 @@ fn user(url: &Url) -> &str {
 }
 
 fn read_key(path: &Path) -> Result<russh::keys::PrivateKey, String> {
-    load_secret_key(path, None)
+    load_key(path)
         .map_err(|error| format!("the private key in `{}` cannot be used: {error}", path.display()))
 }
 
@@ -170,7 +171,11 @@ fn read_key(path: &Path) -> Result<russh::keys::PrivateKey, String> {
 ///
 /// Returns what is wrong with it.
 pub fn check_private_key(path: &Path) -> Result<(), String> {
-    load_secret_key(path, None).map(|_| ()).map_err(|error| error.to_string())
+    load_key(path).map(drop).map_err(|error| error.to_string())
+}
+
+fn load_key(path: &Path) -> Result<russh::keys::PrivateKey, russh::keys::Error> {
+    decode_secret_key(&read_bounded_text(path)?, None)
 }
 
 /// Checks that a file of known hosts can be used.

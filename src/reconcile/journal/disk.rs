@@ -85,6 +85,11 @@ impl Disk for OsDisk {
             Access::Create => _ = options.write(true).create(true),
             Access::Truncate => _ = options.write(true).create(true).truncate(true),
         }
+        // Who opens a pipe may wait for ever.
+        if std::fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+            let message = format!("`{}` is not a regular file: remove it", path.display());
+            return Err(io::Error::other(message));
+        }
         Ok(Box::new(options.open(path)?))
     }
 

@@ -39,6 +39,9 @@ pub(super) enum Location {
     Gone,
 }
 
+/// The largest journal that is read; it is made short long before.
+const MOST: u64 = 256 << 20;
+
 /// More room than any record needs that an operator waits for.
 const ROOM: u16 = 4096;
 
@@ -60,7 +63,12 @@ impl JournalFile {
             },
             Err(error) => return Err(error),
         };
-        let mut bytes = file.read_at(0, u64::MAX)?;
+        let length = file.metadata()?.length;
+        if length > MOST {
+            let message = format!("it has {length} bytes, {MOST} are allowed: move it away");
+            return Err(io::Error::other(message));
+        }
+        let mut bytes = file.read_at(0, MOST)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(whole);
         let length = whole as u64;

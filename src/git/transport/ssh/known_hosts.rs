@@ -8,6 +8,8 @@ use russh::keys::ssh_key::known_hosts::{HostPatterns, Marker};
 use russh::keys::{Algorithm, PublicKey};
 use sha1::Sha1;
 
+use crate::config::read_bounded_text;
+
 /// What the file says of one host.
 #[derive(Debug)]
 pub(super) struct KnownHosts {
@@ -31,8 +33,7 @@ pub(super) enum Verdict {
 /// Checks that a file of known hosts can be used. One that trusts no key is as good as any: hosts are
 /// added to it while the daemon runs.
 pub(super) fn check(file: &Path) -> Result<(), KnownHostsError> {
-    #[expect(clippy::disallowed_methods, reason = "the file is read for each fetch")]
-    let text = std::fs::read_to_string(file)?;
+    let text = read_bounded_text(file)?;
     // Lines with markers are parsed whatever the host.
     KnownHosts::parse(&text, "", 22).map(|_| ())
 }
@@ -49,8 +50,7 @@ pub(super) enum KnownHostsError {
 
 impl KnownHosts {
     pub(super) fn read(file: &Path, host: &str, port: u16) -> Result<Self, KnownHostsError> {
-        #[expect(clippy::disallowed_methods, reason = "the file is read for each fetch")]
-        let text = std::fs::read_to_string(file)?;
+        let text = read_bounded_text(file)?;
         Self::parse(&text, host, port)
     }
 
