@@ -91,7 +91,7 @@ pub use attribution::{Attribution, Pin};
 pub use blame::{Blame, BlameCache, BlameError, BlamedValue, LocatedValue, pages_of};
 pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
-pub use errors::{LookupError, StorageError};
+pub use errors::LookupError;
 pub use head_check::{HeadCheck, HeadChecker, check_head};
 pub use journal::{Event, Journal, Record, Stage};
 pub use lookup::CommitDetails;

@@ -115,6 +115,7 @@ impl RequestedWalk {
 pub(super) fn blame_error(error: BlameError, uri: &OriginalUri) -> ApiError {
     match error {
         BlameError::Unbuilt(error) => LookupError::from(error).into(),
+        BlameError::Unopened(error) => LookupError::from(error).into(),
         BlameError::NoSuchKey { .. } => {
             let mut message = sentence(&error.to_string());
             if !message.ends_with('?') {

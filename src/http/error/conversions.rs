@@ -16,7 +16,7 @@ use crate::http::types::{
     SchemaViolation,
 };
 use crate::impact::SurveyTooLarge;
-use crate::reconcile::{LookupError, StorageError, WriteError};
+use crate::reconcile::{LookupError, WriteError};
 use crate::rule::EvaluationError;
 
 impl From<Infallible> for ApiError {
@@ -82,8 +82,8 @@ impl From<LookupError> for ApiError {
                 let finding = Value::from(Finding::of_commit(fault.to_string()));
                 Self::new(ErrorKind::InvalidCommit, message, vec![finding])
             }
-            LookupError::Storage(error) => storage_failed(&error),
-            LookupError::Unreadable(message) => Self::internal(message),
+            LookupError::Storage(error) => storage_failed(&error.to_string()),
+            LookupError::Unreadable(reason) => storage_failed(&reason),
         }
     }
 }
@@ -146,7 +146,7 @@ impl From<WriteError> for ApiError {
                 let details = NotInEffect { commit, pinned };
                 Self::new(ErrorKind::WriteConflict, message, details)
             }
-            WriteError::Storage(error) => storage_failed(&error),
+            WriteError::Storage(error) => storage_failed(&error.to_string()),
             WriteError::Blocked(_) | WriteError::Conflict(_) => {
                 Self::new(ErrorKind::WriteConflict, message, Value::Null)
             }
@@ -200,9 +200,9 @@ fn findings(diagnostics: &[Arc<Diagnostic>]) -> Vec<Value> {
     diagnostics.iter().map(|it| Finding::from(it.as_ref()).into()).collect()
 }
 
-/// What was asked for is not on disk, so it did not happen.
-fn storage_failed(error: &StorageError) -> ApiError {
-    let message = format!("{}.", sentence(&error.to_string()));
+/// What was asked for is not on disk, so it did not happen; or what is there cannot be read.
+pub(in crate::http) fn storage_failed(reason: &str) -> ApiError {
+    let message = format!("{}.", sentence(reason));
     ApiError::new(ErrorKind::StorageFailed, message, Value::Null)
         .with_header(header::RETRY_AFTER, "5")
 }

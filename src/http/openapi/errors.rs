@@ -139,6 +139,7 @@ errors! {
     ValidCommitErrors {
         UnknownCommit,
         InvalidCommit: "that commit is not valid, or not signed as `--verify` demands",
+        StorageFailed: "the repository cannot be read",
         Busy,
     }
     /// Of comparisons of commits.
@@ -153,7 +154,7 @@ errors! {
         Busy,
     }
     /// Of what is known of commits.
-    LookupErrors { Busy }
+    LookupErrors { StorageFailed: "the repository cannot be read", Busy }
     /// Of readiness.
     ReadyErrors { NoSnapshot }
 }

@@ -41,8 +41,7 @@ impl WritePlanner {
         base: &Snapshot,
         operation: &Operation,
     ) -> Result<(), WriteError> {
-        let repository =
-            self.source.repository().map_err(|it| WriteError::Internal(it.to_string()))?;
+        let repository = self.source.repository().map_err(LookupError::from)?;
         let scopes = [Scope::default()];
         let write = Self::permitted(base, operation, &scopes)?;
         let history = self.history_for(&repository, base, operation);
@@ -184,7 +183,8 @@ impl WritePlanner {
             meter: &Arc::new(Meter::new(budget)),
             is_wanted: &|| true,
         };
-        let checked = reading.check(files).map_err(|it| WriteError::Internal(it.to_string()))?;
+        let kind = self.source.kind();
+        let checked = reading.check(files).map_err(|it| WriteError::of_build(&it, kind))?;
         Ok((!checked.is_valid()).then_some(checked.diagnostics))
     }
 }

@@ -102,7 +102,7 @@ impl Proposer {
                 Err(error) => return Err(error.into()),
             }
             let proposed = self.head_of(tip, &branch)?;
-            if self.is_open(tip, changeset, proposed).map_err(|it| WriteError::internal(&it))? {
+            if self.is_open(tip, changeset, proposed).map_err(|it| self.unreadable(&it))? {
                 return Ok(PushedBranch { branch, commit: proposed });
             }
         }

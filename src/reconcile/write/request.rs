@@ -130,7 +130,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Returns the error of something that fails only through a defect or a damaged disk.
+    /// Returns the error of something that fails only through a defect.
     pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
         Self::Internal(error.to_string())
     }
@@ -146,7 +146,9 @@ impl WriteError {
             (ObjectFault::DiskFull | ObjectFault::System, _) => {
                 Self::Storage(StorageError { what: "the repository", reason: error.to_string() })
             }
-            (ObjectFault::Damaged | ObjectFault::Other, _) => Self::internal(error),
+            (ObjectFault::Damaged | ObjectFault::Other, _) => {
+                Self::Lookup(LookupError::Unreadable(error.to_string()))
+            }
         }
     }
 

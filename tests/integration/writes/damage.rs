@@ -76,7 +76,8 @@ fn damage_that_cannot_be_fetched_again_is_an_error_and_a_condition() {
     let id = create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
     cut(&objects_in_place, objects_of(&hub, "groups/b.yaml")[3]);
     let edited = post(&daemon, &format!("/v1/groups/{id}"), &json!({"description": "d"}));
-    assert_eq!(edited.status, 500, "{}", edited.body);
+    assert_eq!(edited.status, 503, "{}", edited.body);
+    assert_eq!(edited.json()["kind"], "storage-failed");
     assert!(edited.body.contains("is damaged: it is cut short"), "{}", edited.body);
     assert_eq!(daemon.get("/v1/groups").status, 200);
     // A damaged head is not a branch that is missing.
@@ -88,6 +89,40 @@ fn damage_that_cannot_be_fetched_again_is_an_error_and_a_condition() {
     });
     let validated = run(&["validate", &hub.text_path(), "--rev", "HEAD"]);
     assert_ne!(validated.status, 0);
+}
+
+#[test]
+fn a_repository_that_is_gone_keeps_the_live_commit_answering_and_nothing_else() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    create(&daemon, &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    let first = hub.head().unwrap().parent_id(0).unwrap();
+    std::fs::rename(hub.path().join("objects"), hub.path().join("elsewhere")).unwrap();
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    let classified = daemon.request("POST", "/v2/classified/nodes/web1", "{}");
+    assert_eq!(classified.status, 200, "{}", classified.body);
+    let read = [
+        format!("/v1/groups?commit={first}"),
+        "/controller/commits".to_owned(),
+        "/v1/groups?commit=main".to_owned(),
+        format!("/controller/diff/{first}/{first}"),
+        "/controller/nodes/web1/blame".to_owned(),
+    ];
+    let answers = read.iter().map(|it| (it.as_str(), daemon.get(it)));
+    let body = json!({"name": "C", "parent": ROOT, "classes": {}});
+    for (what, answer) in answers.chain([("a write", post(&daemon, "/v1/groups", &body))]) {
+        let kind = answer.json()["kind"].clone();
+        assert_eq!(
+            (answer.status, kind),
+            (503, "storage-failed".into()),
+            "{what}: {}",
+            answer.body
+        );
+    }
+    std::fs::rename(hub.path().join("elsewhere"), hub.path().join("objects")).unwrap();
+    for path in read {
+        assert_eq!(daemon.get(&path).status, 200, "{path}");
+    }
 }
 
 #[test]
@@ -110,7 +145,8 @@ fn a_damaged_commit_is_not_one_that_is_missing_and_is_fetched_again() {
         assert_eq!(ask(&daemon).status, 200, "{what}");
         cut(&objects(&hub), older.parse().unwrap());
         let asked = ask(&daemon);
-        assert_eq!(asked.status, 500, "{what}: {}", asked.body);
+        assert_eq!(asked.status, 503, "{what}: {}", asked.body);
+        assert_eq!(asked.json()["kind"], "storage-failed", "{what}");
         assert!(asked.body.contains("is damaged: it is cut short"), "{what}: {}", asked.body);
         daemon.wait_until("the commit is fetched again", |it| ask(it).status == 200);
     }
