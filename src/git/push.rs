@@ -86,7 +86,7 @@ impl Mirror {
         if expected.is_none() {
             return Err(match tried {
                 Try::Rejected(words) => PushError::Rejected(words),
-                Try::Unchanged(error) => repository.name_conflict(branch, PushError::Failed(error)),
+                Try::Unchanged(error) => self.conflict_there(&repository, branch, error),
                 Try::Broken(error) | Try::Unsynced(error) => PushError::Unknown(error),
                 Try::Done | Try::Moved => PushError::Moved,
             });
@@ -121,6 +121,16 @@ impl Mirror {
             (Try::Moved | Try::Done, Ok(_)) => Err(PushError::Moved),
             (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
         }
+    }
+}
+
+impl Mirror {
+    /// Returns the error of a new branch: one that was made at the remote since the last fetch may be in its way.
+    fn conflict_there(&self, own: &Repository, branch: &str, error: FetchError) -> PushError {
+        if let Err(error) = self.fetch_others() {
+            tracing::warn!(%error, "other refs are not fetched");
+        }
+        own.name_conflict(branch, PushError::Failed(error))
     }
 }
 
@@ -352,6 +362,9 @@ fn push_to_directory(
 fn failed_push(attempt: &Attempt, error: &git2::Error) -> Result<Try, FetchError> {
     use git2::ErrorClass::{Invalid, Object, Odb, Tree};
 
+    if let Some(words) = attempt.refusal() {
+        return Ok(Try::Rejected(on_one_line(words)));
+    }
     if error.code() == ErrorCode::NotFastForward {
         return Ok(Try::Moved);
     }

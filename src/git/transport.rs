@@ -3,6 +3,7 @@
 //! Those of libgit2 know time-outs per read only, so that a remote that sends a byte now and then
 //! holds a fetch for ever; and its `ssh` needs OpenSSH.
 
+mod advertisement;
 mod attempt;
 mod daemon;
 mod guard;

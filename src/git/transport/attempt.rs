@@ -34,6 +34,8 @@ pub(in crate::git) struct Attempt {
     received: AtomicU64,
     /// Whether the remote may have got a command that changes it.
     sent: AtomicBool,
+    /// Why a hook of the remote refuses the push, in its words.
+    refusal: OnceLock<String>,
     /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
     failure: OnceLock<FetchError>,
 }
@@ -76,6 +78,7 @@ impl Attempt {
             guard: None,
             received: AtomicU64::new(0),
             sent: AtomicBool::new(false),
+            refusal: OnceLock::new(),
             failure: OnceLock::new(),
         }
     }
@@ -120,6 +123,16 @@ impl Attempt {
             Some(_) => FetchError::at(&self.remote, failure, detail),
             None => FetchError::of_push(&self.remote, failure, detail),
         }
+    }
+
+    /// Notes why a hook of the remote refuses the push.
+    pub(super) fn note_refusal(&self, words: &str) {
+        self.refusal.set(words.to_owned()).ok();
+    }
+
+    /// Returns why a hook of the remote refuses the push, if one does.
+    pub(in crate::git) fn refusal(&self) -> Option<&str> {
+        self.refusal.get().map(String::as_str)
     }
 
     /// Checks bytes from the network, before libgit2 has them.

@@ -13,12 +13,17 @@ use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
+use super::advertisement::Advertisement;
 use super::attempt::Attempt;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::process::{self, ProcessGroup, Ready};
 
 /// How long git may take to say something about itself.
 const PROBE: Duration = Duration::from_secs(10);
+
+/// What git says last where a `reference-transaction` hook refuses, before any ref is written; newer versions say more.
+const ABORTED: [&str; 2] =
+    ["ref updates aborted by hook", "update aborted by the reference-transaction hook"];
 
 /// How often it is checked whether the daemon must stop.
 const SLICE: Duration = Duration::from_millis(100);
@@ -89,7 +94,8 @@ impl Here {
         else {
             return Err(io::Error::other("git has no pipes"));
         };
-        Ok(Stream { group, to: Some(to), from, attempt: Arc::clone(&self.attempt) })
+        let (advertisement, attempt) = (Advertisement::default(), Arc::clone(&self.attempt));
+        Ok(Stream { group, to: Some(to), from, advertisement, attempt })
     }
 }
 
@@ -121,17 +127,39 @@ struct Stream {
     group: ProcessGroup,
     to: Option<ChildStdin>,
     from: ChildStdout,
+    advertisement: Advertisement,
     attempt: Arc<Attempt>,
 }
 
 impl Stream {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        let count = self.advertisement.read(buffer);
+        if count > 0 {
+            return Ok(count);
+        }
+        while !self.advertisement.is_over() {
+            let mut bytes = [0; PIPE];
+            let count = self.receive_from_git(&mut bytes)?;
+            self.advertisement.take(bytes.get(..count).unwrap_or_default());
+            match self.advertisement.read(buffer) {
+                0 => {}
+                count => return Ok(count),
+            }
+        }
+        self.receive_from_git(buffer)
+    }
+
+    fn receive_from_git(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         let fail = |error: io::Error| self.attempt.error(FetchFailure::ConnectFailed, error);
         while !process::wait_for(&self.from, Ready::ToRead, self.attempt.remaining()?.min(SLICE))
             .map_err(fail)?
         {}
         let bytes = self.from.read(buffer).map_err(fail)?;
         self.attempt.count(bytes)?;
+        // git ends so where a hook refuses a transaction of refs, and libgit2 does not learn why.
+        if bytes == 0 && self.group.wait(SLICE).is_some_and(|it| !it.success()) {
+            self.hear();
+        }
         Ok(bytes)
     }
 
@@ -146,11 +174,20 @@ impl Stream {
 
     /// Ends git and everything it started, and returns what libgit2 is told.
     fn fail(&mut self, error: FetchError) -> io::Error {
-        let complaint = self.group.complaint();
-        if !complaint.is_empty() {
-            tracing::warn!(complaint, "git rejected a push");
-        }
+        self.hear();
         self.attempt.fail_io(error)
+    }
+
+    /// Ends git and everything it started, and notes what it complained of.
+    fn hear(&mut self) {
+        let complaint = self.group.complaint();
+        if complaint.is_empty() {
+            return;
+        }
+        tracing::warn!(complaint, "git rejected a push");
+        if ABORTED.iter().any(|it| complaint.contains(it)) {
+            self.attempt.note_refusal(&complaint);
+        }
     }
 }
 

@@ -203,6 +203,28 @@ fn a_change_is_proposed_against_what_the_group_says_now() {
 }
 
 #[test]
+fn a_branch_in_the_way_that_was_made_since_the_last_fetch_is_named() {
+    let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
+    let (path, data) = (hub.text_path(), tempfile::tempdir().unwrap());
+    let data = data.path().to_str().unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &path,
+        "--data-dir",
+        data,
+        "--writes",
+        "propose",
+        "--interval",
+        "1h",
+    ]);
+    let head = hub.head().unwrap().id();
+    hub.inner.reference("refs/heads/clade", head, false, "").unwrap();
+    let refused = post(&daemon, "/v1/groups", &json!({"name": "B", "parent": ROOT, "classes": {}}));
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("the branch `clade` is in the way"), "{}", refused.body);
+}
+
+#[test]
 fn a_branch_that_is_in_the_way_of_proposals_is_named() {
     for (mirrored, hooked) in [(false, false), (false, true), (true, false)] {
         let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);

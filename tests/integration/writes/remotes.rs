@@ -75,6 +75,55 @@ fn the_hooks_of_a_repository_behind_a_file_url_are_run() {
 }
 
 #[test]
+fn a_hook_that_refuses_to_move_refs_is_told_as_any_other() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let before = hub.head_id();
+    let in_place = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    let data = tempfile::tempdir().unwrap();
+    let behind_a_url = Daemon::launch(serve_file_url(&file_url(&hub), &data, "main"));
+    let refuse = "[ \"$1\" = prepared ] || exit 0\necho 'not today' >&2\nexit 1";
+    hub.hook("reference-transaction", refuse);
+    let body = json!({"name": "M", "parent": ROOT, "classes": {}});
+    for daemon in [in_place, behind_a_url] {
+        let refused = post(&daemon, "/v1/groups", &body);
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        assert!(refused.body.contains("not today"), "{}", refused.body);
+        assert_eq!(hub.head_id(), before);
+    }
+}
+
+#[test]
+fn a_shallow_repository_of_this_machine_is_written() {
+    for path in [std::env::var("PATH").unwrap(), String::new()] {
+        for is_url in [true, false] {
+            let hub = Hub::new(&[("groups/a.yaml", A)]);
+            for number in 0..3 {
+                hub.commit(
+                    "More",
+                    &[("groups/b.yaml", &format!("name: B\ndescription: d{number}\n"))],
+                );
+            }
+            let cut = hub.inner.revparse_single("main~1").unwrap().id();
+            std::fs::write(hub.path().join("shallow"), format!("{cut}\n")).unwrap();
+            let data = tempfile::tempdir().unwrap();
+            let url = if is_url { file_url(&hub) } else { hub.text_path() };
+            let mut command = serve_file_url(&url, &data, "main");
+            command.env("PATH", &path);
+            let daemon = Daemon::launch(command);
+            for name in ["M", "N"] {
+                let body = json!({"name": name, "parent": ROOT, "classes": {}});
+                let created = post(&daemon, "/v1/groups", &body);
+                assert_eq!(created.status, 303, "{path} {url}: {}", created.body);
+            }
+            assert_eq!(groups(&daemon).len(), 5, "{path} {url}");
+        }
+    }
+}
+
+#[test]
 fn a_branch_that_names_another_one_stays_so_when_it_is_pushed() {
     let body = json!({"name": "M", "parent": ROOT, "classes": {}});
     for path in [std::env::var("PATH").unwrap(), String::new()] {
