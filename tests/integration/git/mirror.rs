@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use clade::internals::git::{
     FetchFailure, Fetched, Mirror, MirrorError, MirrorOptions, Remote, Scheme,
@@ -111,6 +112,35 @@ fn reopen(data: &Path, origin: &Origin) -> Fetched {
 }
 
 #[test]
+fn what_stands_in_place_of_the_lock_is_an_error_at_once() {
+    let (origin, _) = Origin::with_a_commit();
+    for kind in ["pipe", "socket", "directory"] {
+        let data = tempfile::tempdir().unwrap();
+        let lock = data.path().join("lock");
+        match kind {
+            "pipe" => assert!(Command::new("mkfifo").arg(&lock).status().unwrap().success()),
+            "socket" => drop(std::os::unix::net::UnixListener::bind(&lock).unwrap()),
+            _ => std::fs::create_dir(&lock).unwrap(),
+        }
+        let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
+        let opened = Mirror::open(data.path(), remote, MirrorOptions::default());
+        let error = std::error::Error::source(&opened.unwrap_err()).unwrap().to_string();
+        assert_eq!(error, format!("`{}` is not a regular file: remove it", lock.display()));
+    }
+}
+
+/// Removes what stands at a path, if anything does.
+fn remove(path: &Path) -> std::io::Result<()> {
+    match path.symlink_metadata() {
+        // It is empty, and needs no room among the open files, of which other tests may have all.
+        Ok(found) if found.is_dir() => std::fs::remove_dir(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[test]
 fn what_stands_in_place_of_a_file_is_put_aside_at_the_start() {
     let (origin, first) = Origin::with_a_commit();
     let data = tempfile::tempdir().unwrap();
@@ -127,10 +157,11 @@ fn what_stands_in_place_of_a_file_is_put_aside_at_the_start() {
     for name in [index.as_str()].into_iter().chain(others).chain(noted) {
         let path = mirror.join(name);
         for kind in ["a pipe", "a directory", "a link to nothing"] {
-            std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).ok();
+            let removed = remove(&path);
+            assert!(removed.is_ok(), "before {kind} at {name}: {removed:?}");
             match kind {
                 "a pipe" => {
-                    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+                    let made = Command::new("mkfifo").arg(&path).status().unwrap();
                     assert!(made.success());
                 }
                 "a directory" => std::fs::create_dir(&path).unwrap(),
