@@ -7,16 +7,17 @@ use super::planner::WritePlanner;
 use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{
-    FetchError, FetchFailure, NewCommit, ObjectFault, ReadError, Repository, ResolveError,
-    RevisionError,
+    FetchError, FetchFailure, NewCommit, ObjectFault, OpenError, ReadError, Repository,
+    ResolveError, RevisionError,
 };
 use crate::model::CommitId;
-use crate::reconcile::errors::LookupError;
+use crate::reconcile::errors::{LookupError, StorageError};
 use crate::reconcile::fetcher::Fetcher;
 use crate::reconcile::outcome::{BuildError, Outcome};
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use crate::reconcile::source::{Source, WriteBranch};
+use crate::reconcile::state::SourceKind;
 use crate::reconcile::status::Reason;
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::verifier::{Trust, Verifier};
@@ -83,13 +84,23 @@ impl Applier {
         Ok(Tip { repository, branch, commit, snapshot })
     }
 
+    /// Returns the error of a repository that cannot be opened: a mirror is fetched again.
+    fn unopened(&self, error: &OpenError) -> WriteError {
+        match self.source.kind() {
+            SourceKind::Remote => WriteError::Unreachable(self.source.open_failed(error)),
+            SourceKind::Local => {
+                let (what, reason) = ("the repository", error.to_string());
+                WriteError::Storage(StorageError { what, reason })
+            }
+        }
+    }
+
     /// Returns the branch when what was fetched of it last is decided about: live, or not valid.
     fn settled_branch(&self) -> Result<(Repository, WriteBranch), WriteError> {
         for _ in 0..=self.settings.retries {
             let observed = self.observed_when_idle()?;
             let repository = self.source.repository();
-            let repository =
-                repository.map_err(|it| WriteError::Unreachable(self.source.open_failed(&it)))?;
+            let repository = repository.map_err(|it| self.unopened(&it))?;
             let branch = self.source.write_branch(&repository, observed);
             let branch = branch.map_err(|error| self.without_branch(&repository, &error))?;
             if branch.head == observed {
