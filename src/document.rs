@@ -34,7 +34,7 @@ pub use node::{Content, Entry, Node};
 pub use place::{Position, Span};
 pub use read::{read, read_counted};
 pub use text::read_text;
-pub use write::{ValueLayout, quote, write};
+pub use write::{ValueLayout, quote, write, write_indented};
 
 #[cfg(test)]
 mod tests;

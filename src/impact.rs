@@ -21,6 +21,7 @@ mod mixture;
 mod node_files;
 mod nodes;
 mod read;
+mod referenced;
 mod report;
 mod shared_value;
 mod survey;
@@ -45,6 +46,7 @@ pub use report::{CausingChange, Impact};
 pub use survey::Survey;
 #[cfg(feature = "daemon")]
 pub use survey::SurveyTooLarge;
+pub use written::REASONS;
 
 /// One of the two states that are compared.
 #[derive(Clone, Copy, Debug)]

@@ -13,11 +13,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use serde_json::to_value;
 
 use super::Exit;
 use super::nodes::NodesArgs;
-use super::output::{DataFormat, Output};
+use super::output::Output;
 use super::repository::BudgetArgs;
 use crate::impact::{Impact, StateComparison, StateFiles, Survey};
 use crate::mentioned::MentionedPaths;
@@ -87,10 +86,13 @@ impl DiffCommand {
         let report =
             DiffReport { base: &base, head: &head, impact: &impact, unreadable: &unreadable };
         match self.format {
-            DiffFormat::Human => output.data(&human::write(&report, output.colour()))?,
+            DiffFormat::Human => {
+                let colour = output.colour();
+                output.data_in_parts(|to| human::write(&report, colour, to))?;
+            }
             DiffFormat::Markdown => output.data(&markdown::write(&report))?,
             DiffFormat::Json => output.json(&report)?,
-            DiffFormat::Yaml => output.data(&DataFormat::Yaml.write(&to_value(&report)?))?,
+            DiffFormat::Yaml => output.data_in_parts(|to| report.write_yaml(to))?,
         }
         if !unreadable.is_empty() && !self.ignore_bad_facts {
             output.note(&format!(

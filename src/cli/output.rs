@@ -1,6 +1,6 @@
 //! Data on stdout, all else on stderr.
 
-use std::io::{BufWriter, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write as _};
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -41,7 +41,7 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new() -> Self {
-        Self { colour: colour_of(std::io::stdout().is_terminal()) }
+        Self { colour: colour_of(io::stdout().is_terminal()) }
     }
 
     /// Returns whether data have colours.
@@ -57,8 +57,20 @@ impl Output {
     /// Writes data.
     #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn data(&mut self, text: &str) -> Result<()> {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Writes data while they are made.
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
+    pub(super) fn data_in_parts(
+        &mut self,
+        write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        write(&mut stdout)?;
         stdout.flush()?;
         Ok(())
     }
@@ -66,8 +78,8 @@ impl Output {
     /// Writes JSON over several lines, while it is made.
     #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn json(&mut self, data: &impl Serialize) -> Result<()> {
-        let mut stdout = BufWriter::new(std::io::stdout().lock());
-        serde_json::to_writer_pretty(&mut stdout, data).map_err(std::io::Error::from)?;
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        serde_json::to_writer_pretty(&mut stdout, data).map_err(io::Error::from)?;
         stdout.write_all(b"\n")?;
         stdout.flush()?;
         Ok(())
@@ -77,7 +89,7 @@ impl Output {
     #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
         // A closed stderr cannot be reported.
-        let _gone = writeln!(std::io::stderr().lock(), "{}", visible_up_to(text, LONGEST));
+        let _gone = writeln!(io::stderr().lock(), "{}", visible_up_to(text, LONGEST));
     }
 
     /// Writes several lines for people, whose parts from elsewhere are known to have no breaks.
@@ -90,9 +102,9 @@ impl Output {
     /// Writes what was found in a text, with the lines that it is about.
     #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn findings(&mut self, text: &str, name: &str, diagnostics: &[Diagnostic]) {
-        let colour = colour_of(std::io::stderr().is_terminal());
+        let colour = colour_of(io::stderr().is_terminal());
         let written = annotate(text, name, diagnostics, colour);
-        let _gone = write!(std::io::stderr().lock(), "{written}");
+        let _gone = write!(io::stderr().lock(), "{written}");
     }
 
     /// Writes an error with its causes on one line.
@@ -105,7 +117,7 @@ impl Output {
 fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
     let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    columns.or_else(|| terminal().filter(|_| std::io::stdout().is_terminal()))
+    columns.or_else(|| terminal().filter(|_| io::stdout().is_terminal()))
 }
 
 /// Returns the colours of text for a terminal, or for something else.
@@ -121,6 +133,6 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
 
 /// Returns whether the reader of our output has gone, which is not an error.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     kind == Some(ErrorKind::BrokenPipe)
 }

@@ -33,6 +33,12 @@ pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> ValueLayout) -> String {
     writer.text
 }
 
+/// Writes the lines of a list or mapping that is not empty, each indented so far, with everything below it over
+/// several lines.
+pub fn write_indented(value: &Value, indent: usize) -> String {
+    block(value, indent, &[], &|_| ValueLayout::Block)
+}
+
 /// Writes the lines of a list or mapping that is not empty, each indented so far; `way` is that of
 /// the keys that lead to it.
 pub(super) fn block<'v>(

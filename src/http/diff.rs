@@ -226,7 +226,8 @@ impl DiffText {
             if next > 0 {
                 text.push(b',');
             }
-            text.extend_from_slice(impact.entry_to_value(entry).to_string().as_bytes());
+            // An entry is always written, and a vector takes all.
+            serde_json::to_writer(&mut text, &impact.written_entry(entry)).ok();
             next += 1;
         }
         self.progress = Progress::Entry(next);

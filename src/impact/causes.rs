@@ -1,6 +1,8 @@
 //! Which changes cause a difference: those that take it back when they are taken back.
 
-use hashbrown::HashMap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::comparison::StateComparison;
 use super::differences::Left;
@@ -37,11 +39,14 @@ pub(super) fn causes<'c, 'a>(
     let tried = HashMap::new();
     let mut trial = Reversal { comparison, case, base, trouble, differences, tried };
     let at_all = case.units().len() <= Mask::BITS as usize;
+    // Most differences of a node have the same causes.
+    let mut shared = HashSet::new();
     (0..differences.len())
         .map(|at| match at_all {
             true => trial.of(at).unwrap_or(Causes::Undecided),
             false => Causes::Undecided,
         })
+        .map(|causes| shared.get_or_insert(causes).clone())
         .collect()
 }
 
@@ -58,10 +63,10 @@ impl Reversal<'_, '_, '_> {
         let (apart, entailing): (Vec<ChangeRef>, Vec<ChangeRef>) =
             alone.into_iter().partition(|it| self.comparison.stands_alone(*it));
         if !apart.is_empty() {
-            return Ok(Causes::Each(apart));
+            return Ok(Causes::Each(apart.into()));
         }
         if !entailing.is_empty() {
-            return Ok(Causes::Each(entailing));
+            return Ok(Causes::Each(entailing.into()));
         }
         Ok(match self.together(difference)? {
             Some(mask) => Causes::Together(self.members(mask)),
@@ -79,7 +84,7 @@ impl Reversal<'_, '_, '_> {
         Mask::MAX.checked_shr(Mask::BITS.saturating_sub(self.count())).unwrap_or(0)
     }
 
-    fn members(&self, mask: Mask) -> Vec<ChangeRef> {
+    fn members(&self, mask: Mask) -> Arc<[ChangeRef]> {
         let members = self.case.units().iter().enumerate();
         members.filter(|(at, _)| mask & (1 << at) != 0).map(|(_, unit)| *unit).collect()
     }
@@ -129,7 +134,7 @@ impl Reversal<'_, '_, '_> {
         if let Some(known) = self.tried.get(&mask) {
             return Ok(known.get(difference).copied().unwrap_or(false));
         }
-        if self.tried.len() >= BUDGET {
+        if self.tried.len() >= BUDGET || self.comparison.is_stopped() {
             return Err(Exhausted);
         }
         let identity = |id| self.comparison.identity(id);

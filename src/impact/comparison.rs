@@ -1,6 +1,7 @@
 //! Two states of a repository, prepared for comparing nodes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap as FastMap;
@@ -11,6 +12,7 @@ use super::digest::TextDigest;
 use super::groups::{GroupChange, How, group_changes};
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef, Standing};
+use super::referenced::References;
 use super::shared_value::SharedValue;
 use super::version::StateVersion;
 use crate::classification::ClassificationError;
@@ -27,6 +29,14 @@ struct KnownCauses {
     size: usize,
 }
 
+/// The standing in the head of nodes that match the same groups.
+#[derive(Debug, Default)]
+struct KnownStandings {
+    by_groups: FastMap<Box<[GroupIndex]>, Standing>,
+    /// About how many bytes they take.
+    size: usize,
+}
+
 /// The values that differ, each once.
 #[derive(Debug, Default)]
 struct SharedValues {
@@ -37,6 +47,9 @@ struct SharedValues {
 
 /// About how many bytes of causes are remembered; those of further sorts of nodes are found out for each node.
 const CAUSES_BYTES: usize = 16 << 20;
+
+/// About how many bytes of standings are remembered.
+const STANDINGS_BYTES: usize = 4 << 20;
 
 /// Two states, prepared for comparing nodes.
 ///
@@ -64,15 +77,15 @@ pub struct StateComparison<'a> {
     known: Mutex<KnownCauses>,
     /// The values that differ for some node.
     shared: Mutex<SharedValues>,
-    /// The standing in the head of nodes that match the same groups.
-    standings: Mutex<FastMap<Box<[GroupIndex]>, Standing>>,
+    standings: Mutex<KnownStandings>,
+    /// The facts that the values of groups mention.
+    references: References,
+    /// Whether the answer is not needed any more.
+    is_stopped: Arc<AtomicBool>,
 }
 
 /// The groups of a state that match a node, parents first.
 pub(super) type MatchResult = Result<Vec<GroupIndex>, ClassificationError>;
-
-/// Of more than so many sorts of nodes each is found out by itself.
-const MOST: usize = 16_384;
 
 impl<'a> StateComparison<'a> {
     /// Prepares to compare two states.
@@ -121,10 +134,25 @@ impl<'a> StateComparison<'a> {
             known: Mutex::default(),
             shared: Mutex::default(),
             standings: Mutex::default(),
+            references: References::default(),
+            is_stopped: Arc::default(),
         };
+        comparison.references = comparison.find_references();
         comparison.entangled = comparison.find_entangled();
         comparison.built_upon = comparison.find_built_upon();
         comparison
+    }
+
+    /// Makes the comparison of a node end early, with an answer of no use, once that becomes true.
+    #[must_use]
+    pub fn stopped_by(mut self, is_stopped: Arc<AtomicBool>) -> Self {
+        self.is_stopped = is_stopped;
+        self
+    }
+
+    /// Returns whether the answer is not needed any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Returns the groups that differ.
@@ -151,13 +179,21 @@ impl<'a> StateComparison<'a> {
 
     pub(super) fn learn(&self, key: Option<TextDigest>, causes: &Arc<[Causes]>) {
         let Some(key) = key else { return };
-        let changes: usize = causes.iter().map(|it| size_of_val(it.changes())).sum();
+        // Those of many differences are the same.
+        let runs = causes.chunk_by(|a, b| std::ptr::eq(a.changes(), b.changes()));
+        let changes: usize = runs.filter_map(|it| Some(size_of_val(it.first()?.changes()))).sum();
         let size = changes + size_of_val(&**causes) + 2 * size_of::<TextDigest>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.size + size <= CAUSES_BYTES {
             known.size += size;
             known.by_key.insert(key, Arc::clone(causes));
         }
+    }
+
+    /// Returns for how many sorts of nodes causes are remembered.
+    #[cfg(test)]
+    pub(super) fn known_sorts(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).by_key.len()
     }
 
     /// Returns a value to keep: the same for all nodes that get it.
@@ -185,13 +221,15 @@ impl<'a> StateComparison<'a> {
         find: impl FnOnce() -> Standing,
     ) -> Standing {
         let known = || self.standings.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(standing) = known().get(groups) {
+        if let Some(standing) = known().by_groups.get(groups) {
             return *standing;
         }
         let standing = find();
+        let size = size_of_val(groups) + 2 * size_of::<(Box<[GroupIndex]>, Standing)>();
         let mut known = known();
-        if known.len() < MOST {
-            known.insert(groups.into(), standing);
+        if known.size + size <= STANDINGS_BYTES {
+            known.size += size;
+            known.by_groups.insert(groups.into(), standing);
         }
         standing
     }
@@ -219,9 +257,19 @@ impl<'a> StateComparison<'a> {
         self.base.estate.interpolation != self.head.estate.interpolation
     }
 
-    /// Returns whether either state puts facts into values.
-    pub(super) fn puts_facts(&self) -> bool {
-        [self.base, self.head].iter().any(|it| it.estate.interpolation == Interpolation::On)
+    /// Finds the facts that the values of groups mention, if either state puts facts into values.
+    fn find_references(&self) -> References {
+        let sides = [self.base, self.head];
+        if sides.iter().all(|it| it.estate.interpolation == Interpolation::Off) {
+            return References::default();
+        }
+        let groups = sides.into_iter().flat_map(|it| it.estate.hierarchy.groups());
+        groups.map(|it| (self.identity(it.id), it)).collect()
+    }
+
+    /// Returns the facts that the values of groups mention, if either state puts facts into values.
+    pub(super) fn references(&self) -> &References {
+        &self.references
     }
 
     pub(super) fn side(&self, version: StateVersion) -> Side<'a> {

@@ -112,13 +112,15 @@ impl<'c, 'a> NodeCase<'c, 'a> {
     }
 
     /// Returns what all answers follow from: equal for nodes with equal causes. There is none for
-    /// a node with values of its own, and none where facts are put into values.
+    /// a node with values of its own.
     pub(super) fn key(&self) -> Option<TextDigest> {
-        // What facts make of values is another thing for each node.
-        if self.individuals.iter().any(|it| !it.is_empty()) || self.comparison.puts_facts() {
+        if self.individuals.iter().any(|it| !it.is_empty()) {
             return None;
         }
         let mut key = Vec::new();
+        // What facts make of values.
+        let mut found = Vec::new();
+        let references = self.comparison.references();
         for member in self.family.members() {
             let mut code = 0;
             for version in STATES {
@@ -133,8 +135,9 @@ impl<'c, 'a> NodeCase<'c, 'a> {
                 code = code * 4 + holds;
             }
             key.push((member.id, code));
+            found.extend(references.of(member.id).iter().map(|it| it.finding(self.node)));
         }
-        Some(TextDigest::of(&key))
+        Some(TextDigest::of(&(key, found)))
     }
 
     /// Returns a group as it is once some changes are taken back, if it is there.

@@ -151,13 +151,13 @@ impl ValueKind {
     }
 }
 
-/// The changes that cause a difference.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The changes that cause a difference. Differences with the same causes share them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Causes {
     /// Each of them, taken back alone, takes the difference back.
-    Each(Vec<ChangeRef>),
+    Each(Arc<[ChangeRef]>),
     /// No single edit does; taken back together they do, and fewer of them do not.
-    Together(Vec<ChangeRef>),
+    Together(Arc<[ChangeRef]>),
     /// Finding out takes more than the budget for one node.
     Undecided,
 }

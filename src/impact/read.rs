@@ -145,7 +145,7 @@ impl KnownChanges<'_> {
 
     fn causes(&self, reason: &WrittenReason) -> Option<Causes> {
         let changes = reason.causes.iter().map(|it| self.find(it)).collect::<Option<_>>()?;
-        [Causes::Each(Vec::new()), Causes::Together(Vec::new()), Causes::Undecided]
+        [Causes::Each(Arc::default()), Causes::Together(Arc::default()), Causes::Undecided]
             .into_iter()
             .find(|it| it.as_str() == reason.decision)
             .map(|decision| match decision {

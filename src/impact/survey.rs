@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::Deserialize;
 
 use super::digest::TextDigest;
-use super::nodes::{Change, Difference, NodeChange, NodeComparison, ReportEntry, Standing};
+use super::nodes::{Causes, Change, Difference, NodeChange, NodeComparison, ReportEntry, Standing};
 use super::shared_value::SharedValue;
 
 /// What came of comparing a set of nodes.
@@ -18,6 +18,7 @@ pub struct Survey {
     /// written alike.
     changes: HashMap<TextDigest, Arc<Change>>,
     values: HashMap<TextDigest, SharedValue>,
+    causes: HashSet<Causes>,
     /// The nodes that differ in the same.
     entries: HashMap<TextDigest, ReportEntry>,
     room: SurveyRoom,
@@ -122,10 +123,19 @@ impl Survey {
                 *value = self.keep_value(value);
             }
         }
+        change.causes = self.keep_causes(change.causes);
         self.room.taken = self.room.taken.saturating_add(size_of_change(&change));
         let change = Arc::new(change);
         self.changes.insert(key, Arc::clone(&change));
         change
+    }
+
+    fn keep_causes(&mut self, causes: Causes) -> Causes {
+        if !self.causes.contains(&causes) {
+            let size = 2 * size_of::<Causes>() + size_of_val(causes.changes());
+            self.room.taken = self.room.taken.saturating_add(size);
+        }
+        self.causes.get_or_insert(causes).clone()
     }
 
     fn keep_value(&mut self, value: &SharedValue) -> SharedValue {
@@ -151,7 +161,7 @@ fn written_size(change: &Change) -> usize {
     values + CAUSE * (1 + change.causes.changes().len())
 }
 
-/// Returns about how many bytes a change takes beside its values.
+/// Returns about how many bytes a change takes beside its values and causes.
 fn size_of_change(change: &Change) -> usize {
     let text = |it: &Option<String>| it.as_ref().map_or(0, String::len);
     let names = match &change.what {
@@ -163,7 +173,7 @@ fn size_of_change(change: &Change) -> usize {
         Difference::Value(it) => text(&it.class) + it.name.len(),
     };
     // Its digest and its place in the map count, too.
-    2 * size_of::<Change>() + names + size_of_val(change.causes.changes())
+    2 * size_of::<Change>() + names
 }
 
 /// How many nodes have no classification.

@@ -169,7 +169,7 @@ fn what_is_set_for_a_node_alone_counts() {
     let comparison = compare(&base, &head);
     let change = comparison.node(&Node::named("n1")).change.unwrap();
     assert_eq!(change.changes[0].what, Difference::ClassAdded("c".to_owned()));
-    assert_eq!(change.changes[0].causes, Causes::Each(vec![ChangeRef::NodeFile(0)]));
+    assert_eq!(change.changes[0].causes, Causes::Each([ChangeRef::NodeFile(0)].into()));
     assert_eq!(comparison.node(&Node::named("n2")).change, None);
 }
 
@@ -201,15 +201,15 @@ fn a_setting_is_a_cause_like_a_change_of_a_group() {
         (impact.entries[0].changes[0].causes.clone(), written["changes"][0]["causes"].clone(), read)
     };
     let (found, written, read) = causes(&head);
-    assert_eq!(found, Causes::Each(vec![ChangeRef::Interpolation]));
+    assert_eq!(found, Causes::Each([ChangeRef::Interpolation].into()));
     assert_eq!(written, json!([{"change": "modified", "setting": "interpolate"}]));
     assert_eq!(read.unwrap().entries[0].changes[0].causes, found);
     // The setting and another value, of which each alone gives something else.
     set(&mut head, "$a!");
     let comparison = compare(&base, &head);
     let change = comparison.node(&node).change.unwrap();
-    let both = vec![ChangeRef::NodeFile(0), ChangeRef::Interpolation];
-    assert_eq!(change.changes[0].causes, Causes::Together(both));
+    let both = [ChangeRef::NodeFile(0), ChangeRef::Interpolation];
+    assert_eq!(change.changes[0].causes, Causes::Together(both.into()));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn nodes_with_the_same_change_stand_together() {
     let change = |name: &str| NodeChange {
         changes: vec![Change {
             what: Difference::ClassAdded(name.to_owned()),
-            causes: Causes::Each(vec![ChangeRef::Group(0)]),
+            causes: Causes::Each([ChangeRef::Group(0)].into()),
         }],
     };
     let changed = [("b", "x"), ("c", "y"), ("a", "x")];

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde::ser::SerializeStruct as _;
+use serde::ser::{SerializeMap as _, SerializeStruct as _};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::groups::{GroupChange, How};
 use super::node_files::NodeFileChange;
@@ -28,9 +28,42 @@ struct WrittenEntries<'i>(&'i Impact);
 
 impl Serialize for WrittenEntries<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.entries.iter().map(|it| self.0.entry_to_value(it)))
+        serializer.collect_seq(self.0.entries.iter().map(|it| self.0.written_entry(it)))
     }
 }
+
+/// Nodes with the same change: reason by reason, since each may name many causes.
+struct WrittenNodes<'i> {
+    impact: &'i Impact,
+    entry: &'i ReportEntry,
+}
+
+impl Serialize for WrittenNodes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { impact, entry } = self;
+        let fields = impact.entry_to_fields(entry);
+        let mut all = serializer.serialize_map(Some(fields.len() + 1))?;
+        for (name, value) in &fields {
+            all.serialize_entry(name, value)?;
+        }
+        all.serialize_entry(REASONS, &WrittenReasons { impact, entry })?;
+        all.end()
+    }
+}
+
+struct WrittenReasons<'i> {
+    impact: &'i Impact,
+    entry: &'i ReportEntry,
+}
+
+impl Serialize for WrittenReasons<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.impact.reasons(self.entry))
+    }
+}
+
+/// The field of an entry that says what causes each difference.
+pub const REASONS: &str = "because";
 
 impl Impact {
     /// Writes how many nodes change, and how.
@@ -70,18 +103,23 @@ impl Impact {
         self.node_files.iter().map(node_file_to_value).collect()
     }
 
-    /// Writes nodes with the same change.
-    pub fn entry_to_value(&self, entry: &ReportEntry) -> Value {
-        let mut value = changes_to_value(entry);
-        if let Value::Object(fields) = &mut value {
-            let because: Vec<Value> =
-                entry.changes.iter().map(|it| self.reason_to_value(it)).collect();
-            fields.insert("count".to_owned(), entry.nodes.len().into());
-            fields.insert("nodes".to_owned(), json!(entry.nodes));
-            fields.insert("causes".to_owned(), self.all_causes(entry).into());
-            fields.insert("because".to_owned(), because.into());
-        }
-        value
+    /// Returns nodes with the same change, as they are written.
+    pub fn written_entry<'i>(&'i self, entry: &'i ReportEntry) -> impl Serialize + use<'i> {
+        WrittenNodes { impact: self, entry }
+    }
+
+    /// Writes nodes with the same change, except for [`reasons`](Self::reasons), which are the last field.
+    pub fn entry_to_fields(&self, entry: &ReportEntry) -> Map<String, Value> {
+        let mut fields = changes_to_fields(entry);
+        fields.insert("count".to_owned(), entry.nodes.len().into());
+        fields.insert("nodes".to_owned(), json!(entry.nodes));
+        fields.insert("causes".to_owned(), self.all_causes(entry).into());
+        fields
+    }
+
+    /// Writes what causes each difference of some nodes, one after the other.
+    pub fn reasons<'i>(&'i self, entry: &'i ReportEntry) -> impl Iterator<Item = Value> + use<'i> {
+        entry.changes.iter().map(|it| self.reason_to_value(it))
     }
 
     fn all_causes(&self, entry: &ReportEntry) -> Vec<Value> {
@@ -205,13 +243,13 @@ fn value_to_value(change: &ValueChange) -> Value {
     }
 }
 
-fn changes_to_value(entry: &ReportEntry) -> Value {
-    let mut groups = json!({"entered": [], "left": [], "renamed": []});
-    let mut classes = json!({"added": [], "removed": []});
-    let mut lists = json!({"parameters": [], "variables": [], "config_data": []});
+fn changes_to_fields(entry: &ReportEntry) -> Map<String, Value> {
+    let mut groups = with_lists(&["entered", "left", "renamed"]);
+    let mut classes = with_lists(&["added", "removed"]);
+    let mut lists = with_lists(&["parameters", "variables", "config_data"]);
     let (mut environment, mut conflict, mut error) = (Value::Null, Value::Null, Value::Null);
-    let push = |object: &mut Value, key: &str, value: Value| {
-        if let Some(Value::Array(list)) = object.get_mut(key) {
+    let push = |fields: &mut Map<String, Value>, key: &str, value: Value| {
+        if let Some(Value::Array(list)) = fields.get_mut(key) {
             list.push(value);
         }
     };
@@ -238,14 +276,21 @@ fn changes_to_value(entry: &ReportEntry) -> Value {
             }
         }
     }
-    let mut value = json!({
-        "count": 0, "nodes": [], "groups": groups, "environment": environment,
-        "classes": classes,
-    });
-    if let (Value::Object(all), Value::Object(lists)) = (&mut value, lists) {
-        all.extend(lists);
-        all.insert("conflict".to_owned(), conflict);
-        all.insert("error".to_owned(), error);
-    }
-    value
+    let first = [
+        ("count", Value::from(0)),
+        ("nodes", Value::Array(Vec::new())),
+        ("groups", groups.into()),
+        ("environment", environment),
+        ("classes", classes.into()),
+    ];
+    let owned = |(name, value): (&str, Value)| (name.to_owned(), value);
+    let mut all: Map<String, Value> = first.into_iter().map(owned).collect();
+    all.extend(lists);
+    all.extend([("conflict", conflict), ("error", error)].map(owned));
+    all
+}
+
+/// Returns an object of empty lists.
+fn with_lists(names: &[&str]) -> Map<String, Value> {
+    names.iter().map(|it| ((*it).to_owned(), Value::Array(Vec::new()))).collect()
 }

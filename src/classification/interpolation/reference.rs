@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::{Path, Segment};
 
 /// A fact or an item of the trusted data, as a template names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FactReference {
     /// It begins with `fact` or `trusted`, and a key behind it.
     pub(super) segments: Arc<[Segment]>,

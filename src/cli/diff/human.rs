@@ -1,6 +1,6 @@
 //! A difference for people.
 
-use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use super::report::{DiffReport, count};
 use crate::cli::page::paint;
@@ -44,10 +44,9 @@ impl Paint {
 }
 
 /// Writes everything, the change of most nodes first.
-pub(super) fn write(report: &DiffReport<'_>, colour: Colour) -> String {
+pub(super) fn write(report: &DiffReport<'_>, colour: Colour, to: &mut dyn Write) -> io::Result<()> {
     let paint = Paint(colour);
     let impact = report.impact;
-    let mut text = String::new();
     let summary = format!(
         "{} of {} change between {} and {}",
         impact.changed(),
@@ -55,48 +54,52 @@ pub(super) fn write(report: &DiffReport<'_>, colour: Colour) -> String {
         report.base.name,
         report.head.name
     );
-    // A string takes whatever is written to it.
-    writeln!(text, "{}", paint.bold(&summary)).ok();
+    writeln!(to, "{}", paint.bold(&summary))?;
     for (line, mood) in unclassified(impact) {
         let painted = match mood {
             Mood::Bad => paint.removed(&line),
             Mood::Good => paint.added(&line),
         };
-        writeln!(text, "{painted}").ok();
+        writeln!(to, "{painted}")?;
     }
     if !report.unreadable.is_empty() {
-        writeln!(text, "{} could not be read", count(report.unreadable.len(), "facts file")).ok();
+        writeln!(to, "{} could not be read", count(report.unreadable.len(), "facts file"))?;
     }
     if impact.groups.is_empty() && impact.node_files.is_empty() {
-        writeln!(text, "no group differs").ok();
+        writeln!(to, "no group differs")?;
     }
     for entry in &impact.entries {
-        write_entry(&mut text, entry, report, &paint);
+        write_entry(entry, report, &paint, to)?;
     }
-    text
+    Ok(())
 }
 
-fn write_entry(text: &mut String, entry: &ReportEntry, report: &DiffReport<'_>, paint: &Paint) {
-    writeln!(text, "\n{}", paint.bold(&nodes(entry))).ok();
-    let rows: Vec<(String, String, String)> = entry
-        .changes
-        .iter()
-        .map(|change| {
-            let (what, shown) = row(&change.what, paint);
-            let what = visible_up_to(&what, LONGEST);
-            (what, shown, because(change, report.impact).join(&change.causes))
-        })
-        .collect();
-    let width = rows.iter().map(|(what, ..)| what.chars().count()).max().unwrap_or_default();
-    let mut before: Option<&str> = None;
-    for (what, shown, cause) in &rows {
-        let because = match before {
-            Some(same) if same == cause => String::new(),
+fn write_entry(
+    entry: &ReportEntry,
+    report: &DiffReport<'_>,
+    paint: &Paint,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(to, "\n{}", paint.bold(&nodes(entry)))?;
+    let row = |change: &Change| {
+        let (what, shown) = row(&change.what, paint);
+        (visible_up_to(&what, LONGEST), shown)
+    };
+    let widths = entry.changes.iter().map(|it| row(it).0.chars().count());
+    let width = widths.max().unwrap_or_default();
+    let mut before: Option<String> = None;
+    for change in &entry.changes {
+        // All causes at once would be much more than what is shown of them.
+        let (what, shown) = row(change);
+        let cause = because(change, report.impact).join(&change.causes);
+        let because = match &before {
+            Some(same) if *same == cause => String::new(),
             _ => format!("  {}", paint.faint(&format!("<- {cause}"))),
         };
-        writeln!(text, "  {what:<width$}  {shown}{because}").ok();
+        writeln!(to, "  {what:<width$}  {shown}{because}")?;
         before = Some(cause);
     }
+    Ok(())
 }
 
 /// Returns the names of an entry, not all of many.

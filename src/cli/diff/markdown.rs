@@ -38,12 +38,11 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
         format!("\n<sub>{} → {}</sub>\n", escape(&report.base.name), escape(&report.head.name));
     let mut cut = 0;
     for entry in &impact.entries {
-        let details = details(entry, report);
-        if cut > 0 || text.len() + details.len() + footer.len() > LONGEST {
-            cut += entry.nodes.len();
-            continue;
+        let room = LONGEST.checked_sub(text.len() + footer.len()).filter(|_| cut == 0);
+        match room.and_then(|it| details(entry, report, it)) {
+            Some(details) => text.push_str(&details),
+            None => cut += entry.nodes.len(),
         }
-        text.push_str(&details);
     }
     if cut > 0 {
         writeln!(
@@ -143,7 +142,8 @@ fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     }
 }
 
-fn details(entry: &ReportEntry, report: &DiffReport<'_>) -> String {
+/// Writes what some nodes get differently; none if that is longer than there is room.
+fn details(entry: &ReportEntry, report: &DiffReport<'_>, room: usize) -> Option<String> {
     let mut text = format!("\n<details><summary><b>{}</b>", escape(&nodes(entry)));
     let headline = headline(entry);
     write!(text, "{headline}</summary>\n\n").ok();
@@ -158,9 +158,12 @@ fn details(entry: &ReportEntry, report: &DiffReport<'_>) -> String {
         };
         let lines = lines.join("<br>");
         writeln!(text, "| {what} | {old} | {new} | {together}{lines} |").ok();
+        if text.len() > room {
+            return None;
+        }
     }
     text.push_str("\n</details>\n");
-    text
+    Some(text).filter(|it| it.len() <= room)
 }
 
 /// Says in the folded line what weighs most.

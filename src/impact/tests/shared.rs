@@ -115,3 +115,81 @@ fn values_that_facts_are_put_into_are_kept_once() {
     assert_eq!(comparison.node(&node).change.unwrap().changes.len(), 9);
     assert!((2 * BYTES..3 * BYTES).contains(&comparison.size()), "{}", comparison.size());
 }
+
+/// A group whose only value is a variable.
+fn with_variable(number: usize, parent: GroupId, value: &str) -> Group {
+    let variables = [("v".parse().unwrap(), json!(value))];
+    Group {
+        id: format!("00000000-0000-4000-9000-{number:012}").parse().unwrap(),
+        name: format!("G{number}").parse().unwrap(),
+        parent,
+        environment: "production".parse().unwrap(),
+        environment_trumps: false,
+        description: None,
+        rule: Some(rule::read(&json!(["~", "name", "node"])).unwrap().into()),
+        classes: Arc::default(),
+        variables: Arc::new(variables.into_iter().collect()),
+        config_data: Arc::default(),
+    }
+}
+
+#[test]
+fn nodes_with_the_same_facts_in_their_values_share_causes() {
+    let estate = |groups| Estate {
+        hierarchy: Hierarchy::build(groups).unwrap(),
+        interpolation: Interpolation::On,
+        ..build(&[])
+    };
+    let first = with_variable(1, GroupId::ROOT, "old");
+    let base = estate(vec![first.clone()]);
+    let head = estate(vec![
+        with_variable(1, GroupId::ROOT, "$first"),
+        with_variable(2, first.id, "$second"),
+    ]);
+    let comparison = compare(&base, &head);
+    for number in 0..9 {
+        let mut node = Node::named(format!("node{number}"));
+        let fact = ["old", "else", "more"][number % 3];
+        node.fact.insert("first".to_owned(), json!(fact));
+        node.fact.insert("other".to_owned(), json!(number));
+        let found = comparison.node(&node);
+        assert_eq!(found, compare(&base, &head).node(&node), "{number}");
+        let change = found.change.unwrap();
+        let of_value = &change.changes.last().unwrap().causes;
+        // The group below is the cause alone where the one above gives the old value.
+        let expected = match fact {
+            "old" => Causes::Each([ChangeRef::Group(1)].into()),
+            _ => Causes::Together([ChangeRef::Group(0), ChangeRef::Group(1)].into()),
+        };
+        assert_eq!(*of_value, expected, "{number}");
+    }
+    assert_eq!(comparison.known_sorts(), 3);
+}
+
+#[test]
+fn differences_with_the_same_causes_share_them() {
+    let [base, head] = estates();
+    let mut changed = base.clone();
+    let group = head.hierarchy.groups().find(|it| !it.variables.is_empty()).unwrap();
+    let many = (0..50).map(|it| (format!("w{it}").parse().unwrap(), json!(it)));
+    let many = Group { variables: Arc::new(many.collect()), ..group.clone() };
+    changed.hierarchy = Hierarchy::build(vec![many]).unwrap();
+    let comparison = compare(&base, &changed);
+    let change = comparison.node(&node(u32::MAX)).change.unwrap();
+    let all: BTreeSet<_> = change.changes.iter().map(|it| it.causes.changes().as_ptr()).collect();
+    let distinct: BTreeSet<_> = change.changes.iter().map(|it| it.causes.changes()).collect();
+    assert!(change.changes.len() > 50 && all.len() == distinct.len(), "{}", all.len());
+}
+
+#[test]
+fn a_comparison_that_is_stopped_decides_no_causes() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let [base, head] = estates();
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let comparison = compare(&base, &head).stopped_by(Arc::clone(&is_stopped));
+    let causes = |number| comparison.node(&node(number)).change.unwrap().changes[0].causes.clone();
+    assert!(matches!(causes(1), Causes::Each(_)));
+    is_stopped.store(true, Ordering::Relaxed);
+    assert_eq!(causes(2), Causes::Undecided);
+}
