@@ -17,8 +17,8 @@
 //!    [`webhook`]. The whole fleet is read by [`fleet`]. Facts that the request does not bring come from
 //!    [`node_lookup`]. Writes go through [`writing`], which waits until the commit is live.
 //! 5. Long work never holds the threads that answer: computations run in a lane ([`compute`]), what reads a
-//!    disk or asks a server runs on threads that may block ([`blocking`]), and long lists are computed
-//!    while they are sent ([`streamed`]).
+//!    disk or asks a server runs on threads that may block ([`blocking`]) until its client leaves
+//!    ([`client_presence`]), and long lists are computed while they are sent ([`streamed`]).
 //! 6. The answer is a type of [`types`] or an [`error`], and names the commit in `X-Clade-Commit`. [`openapi`]
 //!    generates the document of all routes from handlers and types.
 
@@ -66,6 +66,7 @@ mod writes;
 // What handlers share
 mod blocking;
 mod check_in_recorder;
+mod client_presence;
 mod compute;
 mod decisions;
 mod enc_cache;

@@ -1,6 +1,7 @@
 //! `PuppetDB` as a source of nodes, by its inventory.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -163,26 +164,39 @@ impl NodeSource for PuppetDb {
     fn list(
         &self,
         query: Option<&Value>,
-        each: &mut dyn FnMut(Listed),
+        each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError> {
         let names = self.names(query)?;
-        names
-            .chunks(PAGE_NODES)
-            .try_fold(0, |count, some| Ok(count + self.read_named(some, &Unlimited, each)?))
+        let (mut count, mut flow) = (0, ControlFlow::Continue(()));
+        for some in names.chunks(PAGE_NODES) {
+            count += self.read_named(some, &Unlimited, &mut |listed| {
+                if flow.is_continue() {
+                    flow = each(listed);
+                }
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(count)
     }
 
     fn list_named(
         &self,
         names: &[String],
         room: &dyn RowRoom,
-        each: &mut dyn FnMut(Node),
+        each: &mut dyn FnMut(Node) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
-        let mut unreadable = None;
+        let (mut unreadable, mut flow) = (None, ControlFlow::Continue(()));
         for some in names.chunks(PAGE_NODES) {
             self.read_named(some, room, &mut |listed| match listed {
-                Ok(listed) => each(listed.node),
+                Ok(listed) if flow.is_continue() => flow = each(listed.node),
+                Ok(_) => {}
                 Err(reason) => unreadable = Some(reason),
             })?;
+            if flow.is_break() {
+                break;
+            }
         }
         unreadable.map_or(Ok(()), |reason| Err(NodeSourceError::Unreachable(reason)))
     }

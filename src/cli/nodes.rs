@@ -4,6 +4,7 @@
 
 mod batch;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,7 +105,13 @@ impl NodesArgs {
         }
         if let Some(url) = &self.puppetdb {
             let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
-            return in_batches(note, each, &mut |take| Ok(puppetdb.list(None, take)?));
+            return in_batches(note, each, &mut |take| {
+                let each = &mut |listed| {
+                    take(listed);
+                    ControlFlow::Continue(())
+                };
+                Ok(puppetdb.list(None, each)?)
+            });
         }
         let Some(daemon) = self.daemon(PAGE_TIMEOUT, output)? else {
             bail!(
@@ -266,7 +273,10 @@ mod tests {
             std::fs::write(directory.path().join("web1.json"), &text).unwrap();
             let mut whole = Vec::new();
             FactsDirectory::new(directory.path().to_owned())
-                .list(None, &mut |listed| whole.push(listed))
+                .list(None, &mut |listed| {
+                    whole.push(listed);
+                    ControlFlow::Continue(())
+                })
                 .unwrap();
             let mut kept = Vec::new();
             let read = from_directory(directory.path(), &mentioned, &mut |_, _| {}, &mut |nodes| {

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "facts are files")]
 
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -160,11 +161,23 @@ impl NodeSource for FactsDirectory {
     fn list(
         &self,
         _: Option<&Value>,
-        each: &mut dyn FnMut(Listed),
+        each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError> {
         let files = self.files().map_err(|error| NodeSourceError::Unreadable(error.to_string()))?;
-        list_files(&files, WantedFacts::All, each);
-        Ok(files.len())
+        let mut count = 0;
+        for some in files.chunks(FILES_AT_ONCE) {
+            let mut flow = ControlFlow::Continue(());
+            list_files(some, WantedFacts::All, &mut |listed| {
+                if flow.is_continue() {
+                    flow = each(listed);
+                }
+            });
+            count += some.len();
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(count)
     }
 }
 
@@ -290,7 +303,11 @@ mod tests {
             ("README", "no facts"),
         ]);
         let mut listed = Vec::new();
-        assert_eq!(facts.list(None, &mut |it| listed.push(it)), Ok(2));
+        let each = &mut |it| {
+            listed.push(it);
+            ControlFlow::Continue(())
+        };
+        assert_eq!(facts.list(None, each), Ok(2));
         let web1 = listed[0].as_ref().unwrap();
         assert_eq!(
             Value::from(web1.node.trusted.clone()),

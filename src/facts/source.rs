@@ -1,6 +1,7 @@
 //! Sources of nodes with their facts.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
@@ -18,7 +19,7 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
     fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError>;
 
     /// Passes on at least the nodes that a query for the inventory selects; all of them without a query.
-    /// Returns how many it passed on. Blocking.
+    /// Returns how many it has read, all of them unless `each` stops it. Blocking.
     ///
     /// # Errors
     ///
@@ -26,10 +27,11 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
     fn list(
         &self,
         query: Option<&Value>,
-        each: &mut dyn FnMut(Listed),
+        each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError>;
 
-    /// Passes on what is known of some nodes, in any order, each if there is room for it. Blocking.
+    /// Passes on what is known of some nodes, in any order, each if there is room for it, until `each` stops it.
+    /// Blocking.
     ///
     /// # Errors
     ///
@@ -38,11 +40,14 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         &self,
         names: &[String],
         room: &dyn RowRoom,
-        each: &mut dyn FnMut(Node),
+        each: &mut dyn FnMut(Node) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
         for name in names {
-            self.node(name, room)?.into_iter().for_each(&mut *each);
+            let flow = self.node(name, room)?.map_or(ControlFlow::Continue(()), &mut *each);
             room.release();
+            if flow.is_break() {
+                break;
+            }
         }
         Ok(())
     }

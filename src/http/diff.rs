@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
+use super::client_presence::{ClientPresence, ClientWatch};
 use super::compute::LISTS;
 use super::error::ApiError;
 use super::fleet::{self, Surveyor};
@@ -59,11 +60,10 @@ pub(super) async fn diff(
     let turn = COMPARISONS.take().await?;
     let permit = REPOSITORY.admit().await?;
     let presence = ClientPresence::default();
-    let is_gone = presence.watch();
+    let watch = presence.watch();
     let compare = move || {
         let _permits = (&turn, permit);
-        let compared =
-            FleetComparison { controller, check_ins, facts, is_gone }.of(&base, &head)?;
+        let compared = FleetComparison { controller, check_ins, facts, watch }.of(&base, &head)?;
         let size = compared.size;
         let mut text = DiffText { compared, progress: Progress::Start, room: None };
         let first = text.next_chunk();
@@ -87,29 +87,12 @@ async fn room_for(size: usize) -> Result<SemaphorePermit<'static>, ApiError> {
     waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
 }
 
-/// Whether the client of a comparison waits for it. Dropped with the request, it tells those who watch.
-#[derive(Debug, Default)]
-struct ClientPresence(Arc<AtomicBool>);
-
-impl ClientPresence {
-    /// Returns what becomes true once the client is gone.
-    fn watch(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl Drop for ClientPresence {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// What a comparison needs of the daemon.
 struct FleetComparison {
     controller: Arc<Controller>,
     check_ins: CheckIns,
     facts: FactsPolicy,
-    is_gone: Arc<AtomicBool>,
+    watch: ClientWatch,
 }
 
 /// What was compared, and what came of it.
@@ -130,7 +113,8 @@ impl FleetComparison {
         let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
         let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
         let indexes = [&old, &new].map(|it| it.index().clone());
-        let comparison = StateComparison::with_indexes(before, after, indexes);
+        let comparison =
+            StateComparison::with_indexes(before, after, indexes).stopped_by(self.watch.flag());
         let paths = old.mentioned().union(new.mentioned());
         let paths = paths.with_mixtures([before.estate, after.estate]);
         let (survey, unreadable) = self.survey(&comparison, &paths)?;
@@ -150,7 +134,7 @@ impl FleetComparison {
         Ok(Compared { sides, impact, unreadable, size })
     }
 
-    /// Compares the nodes, until they are all compared, the client is gone, or what was found is too much.
+    /// Compares the nodes, until they are all compared, the client has left, or what was found is too much.
     fn survey(
         &self,
         comparison: &StateComparison<'_>,
@@ -158,12 +142,11 @@ impl FleetComparison {
     ) -> Result<(Survey, Vec<String>), ApiError> {
         let is_full = AtomicBool::new(false);
         let examine = |node: Node| {
-            let is_over = comparison.size() > LARGEST
-                || is_full.load(Ordering::Relaxed)
-                || self.is_gone.load(Ordering::Relaxed);
+            let is_over = comparison.size() > LARGEST || is_full.load(Ordering::Relaxed);
             (!is_over).then(|| (node.name.clone(), comparison.node(&node)))
         };
-        let surveyor = Surveyor { examine: &examine, paths, facts: &self.facts };
+        let watch = &self.watch;
+        let surveyor = Surveyor { examine: &examine, paths, facts: &self.facts, watch };
         let mut survey = Survey::within(LARGEST);
         let unreadable = surveyor.survey(
             |each| fleet::read(&self.check_ins, paths, ScanExtent::All, each),

@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use super::blocking::{Panicked, STORE, run_yielding};
 use super::check_ins::complete;
+use super::client_presence::{ClientPresence, ClientWatch};
 use super::error::ApiError;
 use super::groups::find;
 use super::node_lookup::{CompletedNode, FactsPolicy, for_each, has_stored_facts, list_named};
@@ -51,9 +52,11 @@ pub(super) async fn list(
     let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
     let snapshot = Arc::clone(&context.snapshot);
     let permit = STORE.admit().await?;
+    let presence = ClientPresence::default();
+    let watch = presence.watch();
     let search = move || {
         let _permit = permit;
-        GroupSearch::new(&check_ins, &facts, &snapshot, index).nodes()
+        GroupSearch::new(&check_ins, &facts, &snapshot, index, &watch).nodes()
     };
     // A search of a large fleet takes seconds.
     let names = run_yielding(search).await;
@@ -68,6 +71,7 @@ struct GroupSearch<'a> {
     facts: &'a FactsPolicy,
     snapshot: &'a Snapshot,
     group: GroupIndex,
+    watch: &'a ClientWatch,
     members: BTreeSet<String>,
     /// The nodes whose facts were found, in the group or not.
     settled: HashSet<String>,
@@ -79,12 +83,13 @@ impl<'a> GroupSearch<'a> {
         facts: &'a FactsPolicy,
         snapshot: &'a Snapshot,
         group: GroupIndex,
+        watch: &'a ClientWatch,
     ) -> Self {
         let (members, settled) = (BTreeSet::new(), HashSet::new());
-        Self { check_ins, facts, snapshot, group, members, settled }
+        Self { check_ins, facts, snapshot, group, watch, members, settled }
     }
 
-    /// Returns the names. Blocking.
+    /// Returns the names, unless the client leaves. Blocking.
     fn nodes(mut self) -> Result<BTreeSet<String>, ApiError> {
         let room = MemoryReservation::for_lists();
         let bare = self.add_check_ins(&room)?;
@@ -136,6 +141,10 @@ impl<'a> GroupSearch<'a> {
             if lost.is_some() {
                 return;
             }
+            if let Err(error) = self.watch.check() {
+                lost = Some(error);
+                return;
+            }
             match complete(check_ins, listed) {
                 Ok(CheckIn { node, .. }) if !has_stored_facts(&node) => bare.push(node),
                 Ok(CheckIn { node, .. }) => lost = self.add(node).err(),
@@ -152,7 +161,7 @@ impl<'a> GroupSearch<'a> {
             bare.into_iter().partition(|it| is_left_out(&it.fact));
         let mut lost = None;
         let facts = self.facts;
-        facts.complete_all(left_out, &mut |completed| match completed {
+        facts.complete_all(left_out, self.watch, &mut |completed| match completed {
             CompletedNode::Classified(node) if lost.is_none() => lost = self.add(node).err(),
             CompletedNode::Classified(_) | CompletedNode::FactsMissing(_) => {}
         })?;
@@ -176,7 +185,7 @@ impl<'a> GroupSearch<'a> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
             .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
         let mut lost = None;
-        for_each(puppetdb, query.as_ref(), &mut |node| {
+        for_each(puppetdb, query.as_ref(), self.watch, &mut |node| {
             if lost.is_none() && !self.settled.contains(&node.name) {
                 match self.is_member(&node) {
                     Ok(true) => {
@@ -193,7 +202,7 @@ impl<'a> GroupSearch<'a> {
         let names = unknown.into_iter().map(|it| it.name);
         let names: Vec<String> = names.filter(|it| !self.members.contains(it)).collect();
         let mut with_facts = HashSet::new();
-        list_named(puppetdb, &names, room, &mut |node| {
+        list_named(puppetdb, &names, room, self.watch, &mut |node| {
             if !node.fact.is_empty() {
                 with_facts.insert(node.name);
             }

@@ -1,12 +1,14 @@
 //! Finds the facts of a node that a request names without them: in check-ins, files and `PuppetDB`.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
 use serde_json::{Map, Value};
 
 use super::blocking::{Panicked, run_blocking};
+use super::client_presence::ClientWatch;
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::original_uri::OriginalUri;
@@ -44,34 +46,49 @@ fn ask(source: &dyn NodeSource, name: &str, room: &dyn RowRoom) -> Result<Option
     })
 }
 
-/// Passes on the nodes that a query of the inventory selects, or all. Blocking.
+/// Passes on the nodes that a query of the inventory selects, or all, until the client leaves. Blocking.
 pub(super) fn for_each(
     source: &dyn NodeSource,
     query: Option<&Value>,
+    watch: &ClientWatch,
     each: &mut dyn FnMut(Node),
 ) -> Result<(), ApiError> {
     let unreachable = |reason: String| {
         ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {reason}."))
     };
     let mut unreadable = None;
-    let listed = source.list(query, &mut |listed| match listed {
-        Ok(listed) => each(listed.node),
-        Err(reason) => unreadable = Some(reason),
+    let listed = source.list(query, &mut |listed| {
+        match listed {
+            Ok(listed) => each(listed.node),
+            Err(reason) => unreadable = Some(reason),
+        }
+        while_watched(watch)
     });
     listed.map_err(|error| unreachable(error.to_string()))?;
+    watch.check()?;
     unreadable.map_or(Ok(()), |reason| Err(unreachable(reason)))
 }
 
-/// Passes on what a source knows of some nodes. Blocking.
+/// Passes on what a source knows of some nodes, until the client leaves. Blocking.
 pub(super) fn list_named(
     source: &dyn NodeSource,
     names: &[String],
     room: &dyn RowRoom,
+    watch: &ClientWatch,
     each: &mut dyn FnMut(Node),
 ) -> Result<(), ApiError> {
+    let each = &mut |node| {
+        each(node);
+        while_watched(watch)
+    };
     source.list_named(names, room, each).map_err(|error| {
         ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
-    })
+    })?;
+    watch.check()
+}
+
+fn while_watched(watch: &ClientWatch) -> ControlFlow<()> {
+    if watch.is_gone() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// A node of a check-in without facts, after files and `PuppetDB` were asked.
@@ -102,15 +119,18 @@ impl FactsPolicy {
     }
 
     /// Passes on nodes of check-ins without facts as they are classified: with the facts that files or `PuppetDB`
-    /// know, else without, unless facts are required. `PuppetDB` is asked for many at once. Blocking.
+    /// know, else without, unless facts are required. `PuppetDB` is asked for many at once, until the client
+    /// leaves. Blocking.
     pub(super) fn complete_all(
         &self,
         bare: Vec<Node>,
+        watch: &ClientWatch,
         each: &mut dyn FnMut(CompletedNode),
     ) -> Result<(), ApiError> {
         let mut bare = bare.into_iter().peekable();
         while bare.peek().is_some() {
-            self.complete_some(bare.by_ref().take(TOGETHER), each)?;
+            watch.check()?;
+            self.complete_some(bare.by_ref().take(TOGETHER), watch, each)?;
         }
         Ok(())
     }
@@ -118,6 +138,7 @@ impl FactsPolicy {
     fn complete_some(
         &self,
         bare: impl Iterator<Item = Node>,
+        watch: &ClientWatch,
         each: &mut dyn FnMut(CompletedNode),
     ) -> Result<(), ApiError> {
         let mut unknown = Vec::new();
@@ -133,7 +154,7 @@ impl FactsPolicy {
         let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
         let mut unknown: HashMap<String, Node> =
             unknown.into_iter().map(|it| (it.name.clone(), it)).collect();
-        list_named(puppetdb, &names, &Unlimited, &mut |found| {
+        list_named(puppetdb, &names, &Unlimited, watch, &mut |found| {
             if let Some(bare) = unknown.remove(&found.name) {
                 each(self.completed(Some(found), bare));
             }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::blocking::{Panicked, STORE, Turns, run_blocking};
 use super::body::{RULE_VALUES, read_json_within};
+use super::client_presence::{ClientPresence, ClientWatch};
 use super::error::ApiError;
 use super::fleet::{self, ReadNode, Surveyor, UseRows};
 use super::node_lookup::FactsPolicy;
@@ -140,9 +141,11 @@ impl NodeSearcher {
         let turn = turns.take().await?;
         let permit = STORE.admit().await?;
         let searcher = self.clone();
+        let presence = ClientPresence::default();
+        let watch = presence.watch();
         let search = move || {
             let _permits = (turn, permit);
-            searcher.search_now(&rule, range, extent)
+            searcher.search_now(&rule, range, extent, &watch)
         };
         let done = run_blocking(search).await;
         done.map_err(|Panicked| ApiError::internal("The nodes could not be searched."))?
@@ -154,6 +157,7 @@ impl NodeSearcher {
         rule: &str,
         range: SearchRange,
         extent: ScanExtent,
+        watch: &ClientWatch,
     ) -> Result<RuleMatches, ApiError> {
         let TypedRule { condition, diagnostics } = TypedRule::read(rule);
         let Some(condition) = condition else {
@@ -164,7 +168,7 @@ impl NodeSearcher {
         let mut matches = search.matches(range);
         // A value may have been stored before it was masked: a rule must not find it out.
         let examine = |node: Node| search.examine(&self.privacy.shown(node));
-        let surveyor = Surveyor { examine: &examine, paths: &paths, facts: &self.facts };
+        let surveyor = Surveyor { examine: &examine, paths: &paths, facts: &self.facts, watch };
         let read = |each: UseRows<'_, ReadNode>| fleet::read(&self.check_ins, &paths, extent, each);
         let unreadable = surveyor.survey(read, &mut |it| matches.add(it))?;
         let known = match extent {

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use rayon::prelude::*;
 use rayon::{Scope, ThreadPool};
 
+use super::super::client_presence::ClientWatch;
 use super::super::error::ApiError;
 use super::super::node_lookup::{CompletedNode, FactsPolicy};
 use super::rows::{FleetNode, FleetRow, RowBatch, UseRows};
@@ -44,6 +45,8 @@ pub(in crate::http) struct Surveyor<'s, T> {
     pub(in crate::http) paths: &'s MentionedPaths,
     /// Where the facts of nodes come from that have sent none.
     pub(in crate::http) facts: &'s FactsPolicy,
+    /// The client that waits. When it leaves, no more nodes are examined.
+    pub(in crate::http) watch: &'s ClientWatch,
 }
 
 impl<T: Send> Surveyor<'_, T> {
@@ -52,7 +55,8 @@ impl<T: Send> Surveyor<'_, T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the nodes, or the facts of one that has sent none, cannot be read.
+    /// Returns an error if the nodes, or the facts of one that has sent none, cannot be read, or the client
+    /// leaves.
     pub(in crate::http) fn survey<R: FleetRow>(
         &self,
         read: impl FnOnce(UseRows<'_, R>) -> Result<(), StoreError>,
@@ -65,7 +69,7 @@ impl<T: Send> Surveyor<'_, T> {
             &mut unreadable,
             |each| {
                 let mut batch = RowBatch::new(each);
-                self.facts.complete_all(bare, &mut |completed| match completed {
+                self.facts.complete_all(bare, self.watch, &mut |completed| match completed {
                     CompletedNode::Classified(node) => {
                         batch.push(Ok(FleetNode::Known(self.paths.keep(&node))));
                     }
@@ -76,6 +80,7 @@ impl<T: Send> Surveyor<'_, T> {
             },
             found,
         )?;
+        self.watch.check()?;
         unreadable.extend(without_facts.iter().map(|name| {
             format!("`{name}` has checked in without facts, which `--enc-facts required` demands")
         }));
@@ -123,6 +128,7 @@ impl<T: Send> Surveyor<'_, T> {
             Ok(None) => None,
             Err(error) => Some(RowOutcome::Unreadable(error)),
         };
+        let examine = |row: R| if self.watch.is_gone() { None } else { examine(row) };
         rows.into_par_iter().filter_map(examine).collect()
     }
 }

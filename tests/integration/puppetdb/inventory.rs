@@ -1,8 +1,11 @@
 //! A stub of `PuppetDB`, whose inventory changes while it is read, or has other nodes than were requested.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -100,6 +103,39 @@ fn a_node_that_stays_is_found_when_another_goes_away_between_two_pages() {
     for name in nodes.lock().unwrap().iter() {
         assert!(diff.stdout.contains(name), "{name} was left out");
     }
+}
+
+#[test]
+fn an_inventory_is_read_no_further_when_the_client_has_left() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let nodes: BTreeSet<String> = (0..1200).map(|it| format!("n{it:04}.example.com")).collect();
+    let pages = Arc::new(AtomicUsize::new(0));
+    let (asked, is_asked) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    let gone = Mutex::new(gone);
+    let (_server, url) = start({
+        let pages = Arc::clone(&pages);
+        Box::new(move |query| {
+            if query["query"][0] == "in" && pages.fetch_add(1, Ordering::SeqCst) == 0 {
+                asked.send(()).unwrap();
+                gone.lock().unwrap().recv().unwrap();
+            }
+            rows(&nodes, query)
+        })
+    });
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--puppetdb", &url]);
+    let mut client = TcpStream::connect(&daemon.address).unwrap();
+    write!(client, "GET {NODES} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    is_asked.recv_timeout(Duration::from_mins(1)).unwrap();
+    drop(client);
+    daemon.wait_until("the connection is closed", |it| {
+        it.get("/metrics").body.contains("clade_http_connections{listener=\"listen\"} 1\n")
+    });
+    go.send(()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(pages.load(Ordering::SeqCst), 1);
+    assert_eq!(daemon.get(NODES).json()["nodes"].as_array().unwrap().len(), 1200);
 }
 
 #[test]

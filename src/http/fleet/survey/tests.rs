@@ -146,7 +146,8 @@ fn a_fleet_in_batches_gets_the_report_of_whole_nodes_one_by_one() {
         let paths = paths[0].union(&paths[1]);
         let comparison = StateComparison::new(side(&base), side(&head));
         let examine = |node: Node| (node.name.clone(), comparison.node(&node));
-        let surveyor = Surveyor { examine: &examine, paths: &paths, facts: &facts };
+        let watch = &ClientWatch::default();
+        let surveyor = Surveyor { examine: &examine, paths: &paths, facts: &facts, watch };
         let mut survey = Survey::default();
         let unreadable = surveyor.survey(
             |each: UseRows<'_, TextRow>| {
@@ -164,7 +165,8 @@ fn a_fleet_in_batches_gets_the_report_of_whole_nodes_one_by_one() {
 #[test]
 fn a_store_that_fails_is_an_error() {
     let (facts, paths) = (FactsPolicy::default(), MentionedPaths::default());
-    let surveyor = Surveyor { examine: &|_: Node| (), paths: &paths, facts: &facts };
+    let watch = &ClientWatch::default();
+    let surveyor = Surveyor { examine: &|_: Node| (), paths: &paths, facts: &facts, watch };
     let row = TextRow { name: "a".to_owned(), fact: "{}".to_owned(), trusted: "{}".to_owned() };
     let surveyed = surveyor.survey(
         |each: UseRows<'_, TextRow>| {
