@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 pub(super) use client_key::ClientKey;
 pub(super) use slot::{Phase, Slot};
 
+use super::refusal_log::RefusalLog;
 use crate::telemetry::{ConnectionEnd, Metrics};
 
 /// How many connections beyond the limit are accepted for probes while none can be evicted.
@@ -55,6 +56,7 @@ pub(super) struct ConnectionLimit {
     began: Instant,
     open: Mutex<OpenConnections>,
     buffered: AtomicUsize,
+    cut_responses: RefusalLog,
 }
 
 #[derive(Debug, Default)]
@@ -83,8 +85,15 @@ pub(super) struct PendingBody {
 
 impl ConnectionLimit {
     pub(super) fn new(listener: &'static str, most: usize, metrics: Arc<Metrics>) -> Self {
-        let (open, buffered) = (Mutex::default(), AtomicUsize::new(0));
-        Self { listener, most: most.max(1), metrics, began: Instant::now(), open, buffered }
+        Self {
+            listener,
+            most: most.max(1),
+            metrics,
+            began: Instant::now(),
+            open: Mutex::default(),
+            buffered: AtomicUsize::new(0),
+            cut_responses: RefusalLog::default(),
+        }
     }
 
     /// Returns a slot, for which another connection may be evicted.
@@ -236,6 +245,20 @@ impl ConnectionGuard {
         let released = self.slot.release();
         if released > 0 {
             self.limit.buffered.fetch_sub(released, Ordering::Relaxed);
+        }
+    }
+
+    /// Logs that an evicted connection has sent a part of its response.
+    pub(super) fn log_cut_response(&self) {
+        let client = self.slot.client();
+        let listener = self.limit.listener;
+        if let Some(unlogged) = self.limit.cut_responses.count(client.clone(), Instant::now()) {
+            tracing::warn!(
+                listener,
+                %client,
+                unlogged,
+                "a response is cut off: its client reads too slowly, and its connection gave way to another one"
+            );
         }
     }
 

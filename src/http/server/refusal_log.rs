@@ -1,4 +1,5 @@
-//! Limits how often refused client certificates are logged: clients choose how often they connect.
+//! Limits how often refused client certificates and responses that are cut off are logged: clients choose how
+//! often they connect.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// would evict a recent address for a new one, and so log without a limit.
 const CLIENTS: usize = 1024;
 
-/// When a refusal was logged last, by address.
+/// When something of one kind was logged last, by client.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog(Mutex<HashMap<ClientKey, Logged>>);
 

@@ -14,6 +14,7 @@ use super::connection_limit::ConnectionGuard;
 pub(super) struct StreamedBody {
     body: Body,
     guard: Arc<ConnectionGuard>,
+    has_ended: bool,
 }
 
 impl StreamedBody {
@@ -22,7 +23,7 @@ impl StreamedBody {
         if response.body().size_hint().exact().is_some() {
             return response;
         }
-        response.map(|body| Body::new(Self { body, guard }))
+        response.map(|body| Body::new(Self { body, guard, has_ended: false }))
     }
 }
 
@@ -35,8 +36,10 @@ impl HttpBody for StreamedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            self.guard.buffer_chunk(frame.data_ref().map_or(0, Bytes::len));
+        match &frame {
+            Some(Ok(frame)) => self.guard.buffer_chunk(frame.data_ref().map_or(0, Bytes::len)),
+            // What cannot be written is logged where it is written.
+            Some(Err(_)) | None => self.has_ended = true,
         }
         Poll::Ready(frame)
     }
@@ -47,5 +50,14 @@ impl HttpBody for StreamedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for StreamedBody {
+    fn drop(&mut self) {
+        let is_cut = !self.has_ended && !self.body.is_end_stream();
+        if is_cut && self.guard.slot.evicted.is_cancelled() {
+            self.guard.log_cut_response();
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Which client a connection counts for.
 
+use std::fmt;
 use std::net::IpAddr;
 
 /// The client that a connection counts for.
@@ -11,6 +12,16 @@ pub(in crate::http::server) enum ClientKey {
     Certificate(String),
     /// A process on this machine, through the unix socket.
     Local,
+}
+
+impl fmt::Display for ClientKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Certificate(certname) => certname.fmt(f),
+            Self::Local => f.write_str("local"),
+        }
+    }
 }
 
 impl From<IpAddr> for ClientKey {
