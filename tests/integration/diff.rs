@@ -1,5 +1,7 @@
 //! `clade diff` over real repositories: what reviewers see.
 
+mod limits;
+
 use indoc::{formatdoc, indoc};
 use serde_json::{Value, json};
 
