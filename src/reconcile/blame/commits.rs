@@ -63,8 +63,10 @@ pub(super) struct Commits<'b> {
     walk: WalkNumber,
     /// The commit that was read last, and what it says: the next one shares most of it.
     last: Option<(CommitId, Arc<Checked>)>,
-    /// What decides the answer at the last commit whose answer was asked for.
+    /// What decides the answer at the last commit whose answer was found by it.
     node_files: Option<NodeFiles>,
+    /// Whether commits are read as a whole.
+    reads_all: bool,
     /// The layout of the last commit whose answer was asked for.
     layout: Arc<Layout>,
     /// The nodes that the files of this walk can concern.
@@ -89,6 +91,7 @@ impl<'b> Commits<'b> {
             walk: cache.begin_walk(),
             last: None,
             node_files: None,
+            reads_all: false,
             layout: Arc::default(),
             concerned: HashMap::new(),
             concerned_last: HashMap::new(),
@@ -109,7 +112,7 @@ impl<'b> Commits<'b> {
             Some((commit, checked)) if *commit == head => Arc::clone(checked),
             _ => self.files(head)?,
         };
-        self.enter(head, &checked);
+        self.enter(&checked);
         Ok(checked)
     }
 
@@ -124,12 +127,11 @@ impl<'b> Commits<'b> {
     }
 
     /// Notes the layout, and the paths that rules and values mention, of a valid commit: what comes before it is compared with it.
-    fn enter(&mut self, commit: CommitId, checked: &Checked) {
+    fn enter(&mut self, checked: &Checked) {
         let Some(estate) = &checked.estate else { return };
         if *self.layout != *checked.layout() {
             self.layout = Arc::new(checked.layout().clone());
         }
-        self.node_files = NodeFiles::of(commit, checked, &self.layout, self.node);
         references_of_estate(estate, &mut |it| note(&mut self.paths, &it.decisive()));
         if self.are_noted {
             return;
@@ -159,10 +161,21 @@ impl<'b> Commits<'b> {
         Ok(checked)
     }
 
+    /// Takes what decides the answer at the last commit where that was found out, else at the commit that was read last.
+    fn take_node_files(&mut self) -> Option<NodeFiles> {
+        if self.reads_all || self.node_files.is_some() {
+            return self.node_files.take();
+        }
+        let (commit, checked) = self.last.as_ref()?;
+        let found = NodeFiles::of(*commit, checked, self.node);
+        self.reads_all = found.is_none() && checked.estate.is_some();
+        found
+    }
+
     /// Returns what the node gets at a valid commit, from what decided it at the last one and what differs since;
     /// `None` if all files must be read.
     fn answer_of_files(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
-        let Some(mut node_files) = self.node_files.take() else { return Ok(None) };
+        let Some(mut node_files) = self.take_node_files() else { return Ok(None) };
         let WalkContext { repository, directory, budget, .. } = *self.context;
         let changes =
             repository.changes_between(node_files.commit, commit, directory, DIFFERENCES, &budget);
@@ -357,7 +370,7 @@ impl BlamedBranch for Commits<'_> {
             return Ok(Some(answer));
         }
         let checked = self.files(commit)?;
-        self.enter(commit, &checked);
+        self.enter(&checked);
         let Some(estate) = &checked.estate else { return Ok(None) };
         Ok(Some(Answer::of(estate, self.node).unwrap_or_default()))
     }

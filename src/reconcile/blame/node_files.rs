@@ -10,6 +10,13 @@ use crate::hierarchy::Estate;
 use crate::model::{CommitId, Node, Path};
 use crate::validation::{Checked, FileReading, Layout, node_estate};
 
+/// Of how many files one at most may decide what a node gets: where more do, the whole commit is built as fast from the
+/// one before.
+const SHARE: usize = 8;
+
+/// So few files are faster in any case.
+const FEW: usize = 64;
+
 /// The files of a valid commit that decide what one node gets: those of groups that the node may be in as far as
 /// each group alone can tell, and that of the node itself.
 ///
@@ -23,14 +30,11 @@ pub(super) struct NodeFiles {
 }
 
 impl NodeFiles {
-    /// Returns the files of a commit that was read as a whole; `None` if there may be two of one path, since what of
-    /// a name is not UTF-8 is shown as one character.
-    pub(super) fn of(
-        commit: CommitId,
-        checked: &Checked,
-        layout: &Arc<Layout>,
-        node: &Node,
-    ) -> Option<Self> {
+    /// Returns the files of a commit that was read as a whole; `None` if they are many, it is not valid, or there may
+    /// be two of one path, since what of a name is not UTF-8 is shown as one character.
+    pub(super) fn of(commit: CommitId, checked: &Checked, node: &Node) -> Option<Self> {
+        checked.estate.as_ref()?;
+        let most = FEW.max(checked.readings().count() / SHARE);
         let mut files = BTreeMap::new();
         for file in checked.readings() {
             if !is_plain(&file.path) {
@@ -39,8 +43,11 @@ impl NodeFiles {
             if decides(file, node) {
                 files.insert(Arc::clone(&file.path), Arc::clone(file));
             }
+            if files.len() > most {
+                return None;
+            }
         }
-        Some(Self { commit, layout: Arc::clone(layout), files })
+        Some(Self { commit, layout: Arc::new(checked.layout().clone()), files })
     }
 
     /// Returns the layout of the commit.
