@@ -3,7 +3,6 @@
 //! What a file says is put among the flags where neither a flag nor a variable says it, and the
 //! command line is read once more: so there is one list of settings, one order of precedence, and one
 //! set of messages, and what settings demand of each other holds wherever each comes from.
-#![expect(clippy::disallowed_methods, reason = "settings are a file")]
 
 mod relations;
 
@@ -77,11 +76,8 @@ impl SettingsFile {
 
     /// Reads a file.
     pub(super) fn read(of: FileOf, path: &Path, definition: &Command) -> Result<Self> {
-        // What the shell puts in the place of `<(command)` is a pipe that something is written to.
-        let is_of_shell = path.starts_with("/dev") || path.starts_with("/proc");
-        let bytes = if is_of_shell { std::fs::read(path) } else { read_bounded(path) };
-        let bytes =
-            bytes.with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
+        let bytes = read_bounded(path)
+            .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
         let settings = read_settings(&bytes, &of.known(definition)).map_err(|error| {
             anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
         })?;

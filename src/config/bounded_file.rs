@@ -18,7 +18,7 @@ pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, MOST)
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most so many bytes, or a pipe that a shell names.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if found.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    if !found.is_file() {
+    if !found.is_file() && !is_of_shell(path) {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
@@ -37,6 +37,13 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it has more than {most} bytes")));
     }
     Ok(bytes)
+}
+
+/// Returns whether a path is what a shell puts in the place of `<(command)`, a pipe that something is written to, or a
+/// file that this process has open.
+fn is_of_shell(path: &Path) -> bool {
+    let is_open = |it: &Path| it.starts_with("/dev/fd") || it.starts_with("/proc/self/fd");
+    is_open(path) || path == Path::new("/dev/stdin") || path == Path::new("/dev/null")
 }
 
 /// Reads a regular file of at most 16 MiB as text.

@@ -21,13 +21,17 @@ pub(super) struct CutHistory {
 }
 
 impl CutHistory {
-    /// Makes a repository in which a commit has its parents, and they have none, as no commit has that a ref names: the
-    /// remote has what comes before them.
+    /// Makes a repository in which a commit has those before it up to the one that the branch is at, else its parents; and
+    /// they have none, as no commit has that a ref names: the remote has what comes before them.
     ///
     /// # Errors
     ///
     /// Returns an error if the repository cannot be made, or the commit cannot be read.
-    pub(super) fn behind(of: &Repository, commit: CommitId) -> io::Result<Self> {
+    pub(super) fn behind(
+        of: &Repository,
+        commit: CommitId,
+        expected: Option<CommitId>,
+    ) -> io::Result<Self> {
         let fail = |error: git2::Error| io::Error::other(error.message().to_owned());
         let directory = tempfile::Builder::new().prefix("clade-").tempdir()?;
         let mut options = RepositoryInitOptions::new();
@@ -41,7 +45,10 @@ impl CutHistory {
         let named = inner.references().map_err(fail)?;
         let named = named.filter_map(|it| Some(it.ok()?.peel_to_commit().ok()?.id()));
         let mut ends: Vec<git2::Oid> = named.filter(|it| *it != oid(commit)).collect();
-        ends.extend(inner.find_commit(oid(commit)).map_err(fail)?.parent_ids());
+        match expected {
+            Some(expected) => ends.push(oid(expected)),
+            None => ends.extend(inner.find_commit(oid(commit)).map_err(fail)?.parent_ids()),
+        }
         ends.sort_unstable();
         ends.dedup();
         let ends: Vec<String> = ends.iter().map(|it| format!("{it}\n")).collect();

@@ -39,14 +39,20 @@ type SyncError = (PathBuf, io::Error);
 
 fn sync_each(paths: &[&Path]) -> Result<(), SyncError> {
     let sync = |path: &&Path| present(path, File::open(path).and_then(|it| it.sync_all()));
+    let sync_share = |paths: &[&Path]| paths.iter().try_for_each(sync);
     let share = paths.len().div_ceil(AT_ONCE).max(1);
     thread::scope(|scope| {
-        let shares: Vec<_> = paths
-            .chunks(share)
-            .map(|it| scope.spawn(move || it.iter().try_for_each(sync)))
-            .collect();
+        let start = |share| {
+            let thread = thread::Builder::new().spawn_scoped(scope, move || sync_share(share));
+            thread.map_err(|_| share)
+        };
+        let shares: Vec<_> = paths.chunks(share).map(start).collect();
         let panicked = || Err((PathBuf::new(), io::Error::other("a thread panicked")));
-        shares.into_iter().try_for_each(|it| it.join().unwrap_or_else(|_| panicked()))
+        shares.into_iter().try_for_each(|started| match started {
+            Ok(thread) => thread.join().unwrap_or_else(|_| panicked()),
+            // The system gives no more threads.
+            Err(share) => sync_share(share),
+        })
     })
 }
 
@@ -69,41 +75,59 @@ fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
             }
             Ok(())
         };
-        present(path, sync())?;
+        match sync() {
+            // One that can only sync single files.
+            Err(error) if is_unsupported(&error) => return sync_each(paths),
+            synced => present(path, synced)?,
+        }
     }
     Ok(())
 }
 
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
 /// Takes what is not there, and file systems that sync no directories, for synced.
 fn present(path: &Path, synced: io::Result<()>) -> Result<(), SyncError> {
-    use io::ErrorKind::{InvalidInput, NotFound, Unsupported};
-
     match synced {
-        Err(error) if !matches!(error.kind(), NotFound | InvalidInput | Unsupported) => {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && !is_unsupported(&error) => {
             Err((path.to_owned(), error))
         }
         _ => Ok(()),
     }
 }
 
-/// Syncs what a commit adds to its parent, as far as it is in files of its own, and the names of packs.
+/// How many commits at most are pushed at once, and more.
+const COMMITS: usize = 1_000;
+
+/// Syncs what some commits add, as far as it is in files of its own, and the names of packs: a commit and those before
+/// it, up to the one that a branch was at; of a new branch, the commit alone.
 ///
 /// # Errors
 ///
 /// Returns an error if an object cannot be read or synced.
-pub(super) fn sync_commit(
+pub(super) fn sync_commits(
     repository: &git2::Repository,
     commit: CommitId,
+    since: Option<CommitId>,
 ) -> Result<(), FetchError> {
-    let fail =
-        |error: git2::Error| FetchError::new(FetchFailure::Other, error.message().to_owned());
     let objects = repository.commondir().join("objects");
     let file_of = |id: Oid| {
         let id = id.to_string();
         let (directory, name) = id.split_at(2);
         objects.join(directory).join(name)
     };
-    let added = added_objects(repository, oid(commit)).map_err(fail)?;
+    let mut added = BTreeSet::new();
+    let mut next = Some(oid(commit));
+    for _ in 0..COMMITS {
+        let Some(id) = next.filter(|it| Some(*it) != since.map(oid)) else { break };
+        next = add_objects(repository, id, &mut added)
+            .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
+        if since.is_none() {
+            break;
+        }
+    }
     let mut files: Vec<PathBuf> = added.into_iter().map(file_of).filter(|it| it.exists()).collect();
     // The directory of the first two digits may be new as well.
     let directories: BTreeSet<PathBuf> =
@@ -113,17 +137,21 @@ pub(super) fn sync_commit(
     sync_files(&files)
 }
 
-/// Returns the objects of a commit that its parent does not have in the same place.
-fn added_objects(repository: &git2::Repository, commit: Oid) -> Result<Vec<Oid>, git2::Error> {
+/// Adds the objects of a commit that its first parent does not have in the same place, and returns that parent.
+fn add_objects(
+    repository: &git2::Repository,
+    commit: Oid,
+    added: &mut BTreeSet<Oid>,
+) -> Result<Option<Oid>, git2::Error> {
     let commit = repository.find_commit(commit)?;
     let before = commit.parent(0).and_then(|it| it.tree()).ok();
-    let mut added = vec![commit.id()];
+    added.insert(commit.id());
     let mut waiting = vec![(commit.tree()?, before)];
     while let Some((tree, before)) = waiting.pop() {
         if before.as_ref().is_some_and(|it| it.id() == tree.id()) {
             continue;
         }
-        added.push(tree.id());
+        added.insert(tree.id());
         for entry in &tree {
             let old = before.as_ref().and_then(|it| it.get_name_bytes(entry.name_bytes()));
             if old.as_ref().is_some_and(|it| it.id() == entry.id()) {
@@ -134,12 +162,12 @@ fn added_objects(repository: &git2::Repository, commit: Oid) -> Result<Vec<Oid>,
                     let old = old.and_then(|it| repository.find_tree(it.id()).ok());
                     waiting.push((repository.find_tree(entry.id())?, old));
                 }
-                Some(ObjectType::Blob) => added.push(entry.id()),
+                Some(ObjectType::Blob) => drop(added.insert(entry.id())),
                 _ => {}
             }
         }
     }
-    Ok(added)
+    Ok(commit.parent_id(0).ok())
 }
 
 /// Syncs a branch that was moved.
@@ -149,7 +177,8 @@ fn added_objects(repository: &git2::Repository, commit: Oid) -> Result<Vec<Oid>,
 /// Returns an error if it cannot be synced.
 pub(super) fn sync_branch(repository: &git2::Repository, branch: &str) -> Result<(), FetchError> {
     let directory = repository.commondir();
-    let mut files = Vec::new();
+    // Another process may have moved the branch there meanwhile, which git does not sync.
+    let mut files = vec![directory.join("packed-refs")];
     // Those of a name with slashes may be new as well.
     let mut path = Path::new(branch);
     while let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
@@ -169,11 +198,12 @@ pub(super) fn sync_pushed(
     directory: &Path,
     branch: &str,
     commit: CommitId,
+    since: Option<CommitId>,
 ) -> Result<(), FetchError> {
     let repository = git2::Repository::open(directory).and_then(guard);
     let repository = repository
         .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
-    sync_commit(&repository, commit)?;
+    sync_commits(&repository, commit, since)?;
     sync_branch(&repository, &referent(&repository, branch))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use git2::ErrorCode;
 
-use super::durable::{sync_branch, sync_commit};
+use super::durable::{sync_branch, sync_commits};
 use super::failure::{FetchError, FetchFailure, failure_of};
 use super::object_id::oid;
 use super::push_error::PushError;
@@ -57,7 +57,7 @@ pub(super) fn move_branch(
 ) -> Result<(), PushError> {
     let branch = expected.map_or_else(|| branch.to_owned(), |_| referent(repository, branch));
     // Before the branch: one that names what is not there would be lost with the machine.
-    sync_commit(repository, commit).map_err(PushError::Failed)?;
+    sync_commits(repository, commit, expected).map_err(PushError::Failed)?;
     let move_once = || match expected.map(oid) {
         Some(expected) => {
             repository.reference_matching(&branch, oid(commit), true, expected, "clade: write")

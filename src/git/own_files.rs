@@ -11,14 +11,16 @@ use git2::{ErrorClass, ErrorCode};
 use super::regular_file::read_regular;
 
 /// The files of a repository that libgit2 reads as a whole, and how large at most each of them is.
-const FILES: [(&str, u64); 10] = [
+const FILES: [(&str, u64); 12] = [
     ("HEAD", 64 << 10),
     ("commondir", 64 << 10),
+    ("ORIG_HEAD", 64 << 10),
     ("config", 16 << 20),
     ("config.worktree", 16 << 20),
     ("info/attributes", 16 << 20),
     ("info/exclude", 16 << 20),
     ("info/grafts", 64 << 20),
+    ("logs/HEAD", 4 << 30),
     ("shallow", 64 << 20),
     ("packed-refs", 1 << 30),
     ("index", 4 << 30),
@@ -119,7 +121,14 @@ pub(super) fn check_files_at(path: &Path) -> Result<(), git2::Error> {
 }
 
 fn check_all(directory: &Path) -> Result<(), git2::Error> {
-    FILES.iter().try_for_each(|(name, most)| check(&directory.join(name), *most))
+    FILES.iter().try_for_each(|(name, most)| check(&directory.join(name), *most))?;
+    // libgit2 takes a repository whose settings it may not read for one without any, and a bare one for one that is not.
+    let settings = directory.join("config");
+    if !is_denied(&settings) {
+        return Ok(());
+    }
+    let message = format!("`{}` cannot be read: permission denied", settings.display());
+    Err(git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, message))
 }
 
 fn shared_with(directory: &Path) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
 use super::cut_history::CutHistory;
-use super::durable::{Packs, sync_commit, sync_pushed};
+use super::durable::{Packs, sync_branch, sync_commits, sync_pushed};
 use super::failure::{FetchError, FetchFailure};
 use super::local_push::{has_hooks, move_branch};
 use super::mirror::Mirror;
@@ -55,6 +55,20 @@ impl Try {
 }
 
 impl Mirror {
+    /// Brings to the disk what was pushed to a branch since a commit, if the remote is a repository of this machine.
+    ///
+    /// # Errors
+    ///
+    /// Returns that this is not known to be done.
+    pub fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
+        match self.remote().directory() {
+            Some(directory) => {
+                sync_pushed(&directory, branch, commit, Some(since)).map_err(PushError::Unknown)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Pushes a commit to a branch that is at `expected`, or is not there yet for none.
     ///
     /// When the connection breaks, the remote is asked where the branch is.
@@ -167,7 +181,7 @@ fn push_once(
         Ok(tried) => return tried,
         Err(unread) => unread,
     };
-    let cut = match CutHistory::behind(repository, commit) {
+    let cut = match CutHistory::behind(repository, commit, expected) {
         Ok(cut) => cut,
         Err(error) => {
             tracing::warn!(%error, "a repository to push from cannot be made");
@@ -218,9 +232,8 @@ fn push_from(
     match (pushed, refused.into_inner()) {
         (_, Some(status)) => Ok(refusal(remote, &words, &status)),
         (Ok(()), None) => Ok(match remote.directory() {
-            Some(directory) => {
-                sync_pushed(&directory, branch, commit).map_or_else(Try::Unsynced, |()| Try::Done)
-            }
+            Some(directory) => sync_pushed(&directory, branch, commit, expected)
+                .map_or_else(Try::Unsynced, |()| Try::Done),
             None => Try::Done,
         }),
         (Err(error), None) => failed_push(&attempt, &error),
@@ -230,19 +243,21 @@ fn push_from(
 /// Returns how a try ended that the remote refused: by a rule of its own, or since it cannot write now.
 fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     /// What git reports of a ref that it could not write, whatever is pushed.
-    const FAULTS: [&str; 5] = [
+    const FAULTS: [&str; 6] = [
         "failed to update ref",
         "failed to lock",
         "failed to write",
+        "unable to migrate objects",
         "unable to create temporary object directory",
         "transaction failed to start",
     ];
     /// What git says where the disk of the remote takes no objects.
-    const DISK: [&str; 4] = [
+    const DISK: [&str; 5] = [
         "No space left on device",
         "Disk quota exceeded",
         "Read-only file system",
         "Input/output error",
+        "Permission denied",
     ];
     // Its words advise to let the files stay behind.
     if status == "branch is currently checked out" {
@@ -446,6 +461,18 @@ impl Repository {
         }
     }
 
+    /// Brings to the disk what was written for a branch since a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns that this is not known to be done.
+    pub fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
+        let inner = self.inner();
+        sync_commits(inner, commit, Some(since))
+            .and_then(|()| sync_branch(inner, &referent(inner, branch)))
+            .map_err(PushError::Unknown)
+    }
+
     /// Returns the error of a new branch: which other one is in its way, if one is.
     fn name_conflict(&self, branch: &str, error: PushError) -> PushError {
         let other = self.branch_in_the_way(branch);
@@ -478,7 +505,7 @@ impl Repository {
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
         // git takes what is there for what is on the disk.
-        sync_commit(self.inner(), commit).map_err(PushError::Failed)?;
+        sync_commits(self.inner(), commit, expected).map_err(PushError::Failed)?;
         let remote = Remote::at_path(self.inner().path());
         match push_once(self, &remote, options, branch, commit, expected) {
             Try::Done => Ok(()),

@@ -7,6 +7,7 @@
 
 mod index_lock;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use git2::build::CheckoutBuilder;
@@ -17,6 +18,7 @@ use super::object_guard::guard;
 use super::object_id::{id_of, oid};
 use super::push_error::PushError;
 use super::refs::referent;
+use super::regular_file::is_special;
 use crate::model::CommitId;
 
 use self::index_lock::IndexLock;
@@ -170,7 +172,10 @@ impl CheckedOut {
             git2::ErrorCode::Conflict => self.has_changes(error.message()),
             _ => failed(&error),
         })?;
-        let files = files.iter().map(|it| self.root.join(it)).collect();
+        // Directories may be new, or gone.
+        let parts: BTreeSet<&Path> =
+            files.iter().flat_map(|it| Path::new(it).ancestors()).collect();
+        let files = parts.into_iter().map(|it| self.root.join(it)).collect();
         lock.replace_index(&copied, files).map_err(PushError::Failed)
     }
 
@@ -182,6 +187,7 @@ impl CheckedOut {
         files: &[&str],
         checkout: &mut CheckoutBuilder<'_>,
     ) -> Result<(), git2::Error> {
+        self.check_attributes(files)?;
         // libgit2 writes to a copy: it would not take the lock that we have.
         let mut index = git2::Index::open(copied)?;
         // One of its own, since the index stays with it.
@@ -198,6 +204,20 @@ impl CheckedOut {
         }
         let commit = repository.find_commit(oid(commit))?;
         repository.checkout_tree(commit.as_object(), Some(checkout))
+    }
+
+    /// Checks what libgit2 reads beside files before it writes them: it would wait for who writes to a pipe.
+    fn check_attributes(&self, files: &[&str]) -> Result<(), git2::Error> {
+        for directory in files.iter().flat_map(|it| Path::new(it).ancestors().skip(1)) {
+            for name in [".gitattributes", ".gitignore"] {
+                let path = self.root.join(directory).join(name);
+                if is_special(&path) {
+                    let message = format!("`{}` is not a regular file: remove it", path.display());
+                    return Err(git2::Error::from_str(&message));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Puts right what a killed process left: files that it wrote are those of the branch again.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
+
 use super::state::{Ancestry, SourceKind};
 use super::status::Reason;
 use super::tree_files::SETTINGS_FILES;
@@ -53,6 +55,9 @@ pub trait Upstream: std::fmt::Debug + Send + Sync {
         watched: Option<&str>,
     ) -> Result<(), PushError>;
 
+    /// Brings to the disk what was pushed since a commit, where that is a matter of this machine. Blocking.
+    fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError>;
+
     /// Fetches everything again into a fresh mirror; returns whether that worked. Blocking.
     fn renew(&self, branch: Option<&str>) -> bool;
 
@@ -90,6 +95,10 @@ impl Upstream for Mirror {
         Self::push(self, branch, commit, expected, watched)
     }
 
+    fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
+        Self::sync(self, branch, commit, since)
+    }
+
     fn renew(&self, branch: Option<&str>) -> bool {
         Self::renew(self, branch).is_ok()
     }
@@ -122,6 +131,8 @@ pub(super) struct Source {
     named_first: OnceLock<String>,
     path: String,
     transport: Box<MirrorOptions>,
+    /// Where the branch was before a push of which it is not known whether it is on the disk.
+    unsynced: Mutex<Option<CommitId>>,
 }
 
 /// Where a fetch found the branch.
@@ -147,7 +158,8 @@ impl Source {
         path: String,
         transport: Box<MirrorOptions>,
     ) -> Self {
-        Self { target, address, branch, named_first: OnceLock::new(), path, transport }
+        let (named_first, unsynced) = (OnceLock::new(), Mutex::new(None));
+        Self { target, address, branch, named_first, path, transport, unsynced }
     }
 
     /// Fetches the branch from a remote, or reads where it is in a repository of this machine.
@@ -219,7 +231,7 @@ impl Source {
         expected: CommitId,
         files: impl Iterator<Item = &'f String>,
     ) -> Result<(), PushError> {
-        match &self.target {
+        let pushed = match &self.target {
             Target::Remote(mirror) => mirror.push(branch, commit, Some(expected), self.branch()),
             Target::Local(_) => {
                 let mut files: Vec<String> = files.map(|path| self.path_of(path)).collect();
@@ -228,7 +240,33 @@ impl Source {
                 let files: Vec<&str> = files.iter().map(String::as_str).collect();
                 repository.advance(branch, commit, Some(expected), &files, &self.transport)
             }
+        };
+        if matches!(pushed, Err(PushError::Unknown(_))) {
+            self.unsynced.lock().get_or_insert(expected);
         }
+        pushed
+    }
+
+    /// Brings to the disk what an earlier push may have left off it, before somebody is told that it is there. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns that this is not known to be done.
+    pub(super) fn settle(
+        &self,
+        repository: &Repository,
+        branch: &str,
+        head: CommitId,
+    ) -> Result<(), PushError> {
+        let mut unsynced = self.unsynced.lock();
+        if let Some(since) = *unsynced {
+            match &self.target {
+                Target::Remote(mirror) => mirror.sync(branch, head, since)?,
+                Target::Local(_) => repository.sync(branch, head, since)?,
+            }
+            *unsynced = None;
+        }
+        Ok(())
     }
 
     /// Makes a branch for a commit, beside the one that is followed. Blocking.

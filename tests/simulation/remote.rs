@@ -95,6 +95,10 @@ impl Upstream for SimulatedRemote {
         Ok(head)
     }
 
+    fn sync(&self, _: &str, _: CommitId, _: CommitId) -> Result<(), PushError> {
+        Ok(())
+    }
+
     fn repository(&self) -> Result<Repository, OpenError> {
         if let Some(happens) = BEFORE_OPENING.take() {
             happens();

@@ -87,7 +87,9 @@ impl Here {
         let path = path.ok_or_else(|| io::Error::other("it is not on this machine"))?;
         let mut command = process::command("git");
         // git leaves objects and refs to the system otherwise.
-        command.args(["-c", "core.fsync=all", "receive-pack"]).arg(path);
+        command
+            .args(["-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync", "receive-pack"])
+            .arg(path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = ProcessGroup::spawn(&mut command)?;
         let (Some(to), Some(from)) = (group.child().stdin.take(), group.child().stdout.take())

@@ -306,6 +306,7 @@ impl Writer {
         since: Instant,
     ) -> Result<(), Failure> {
         let snapshot = self.applier.admit(&tip.repository, last).map_err(Failure::Unpushed)?;
+        self.source.settle(&tip.repository, &tip.branch, tip.commit).map_err(Failure::Push)?;
         if last != tip.commit {
             self.push(tip, applied, last)?;
         }

@@ -126,6 +126,33 @@ fn a_write_in_place_is_on_the_disk() {
 }
 
 #[test]
+fn writes_that_are_pushed_together_are_all_on_the_disk() {
+    let hub = Hub::new(&[A]);
+    let recording = Recording::new();
+    let daemon = recording.launch(serve(&["--repo", &hub.text_path(), "--writes", "commit"]));
+    let objects = hub.path().join("objects");
+    let before = files_below(&objects);
+    std::thread::scope(|scope| {
+        for number in 0..12 {
+            let daemon = &daemon;
+            let body = json!({"name": format!("N{number}"), "parent": ROOT, "classes": {}});
+            scope.spawn(move || create(daemon, &body));
+        }
+    });
+    let record = recording.take();
+    let after = files_below(&objects);
+    let added: Vec<_> = after.difference(&before).collect();
+    assert!(added.len() >= 12, "{added:?}");
+    for file in added {
+        assert!(
+            record.contains(&format!("sync {}", file.display())),
+            "{}: {record:#?}",
+            file.display()
+        );
+    }
+}
+
+#[test]
 fn the_files_of_a_working_tree_are_on_the_disk() {
     if !has_git() {
         return;
@@ -139,8 +166,10 @@ fn the_files_of_a_working_tree_are_on_the_disk() {
     let daemon =
         recording.launch(serve(&["--repo", &repository.text_path(), "--writes", "commit"]));
     let record = check(&recording, &daemon, &path.join(".git"));
-    for file in ["groups/n.yaml", "groups", ".git/index.clade", ".git/index"] {
-        let line = format!("sync {}", path.join(file).display());
+    // The directory may be new as well.
+    for file in ["groups/n.yaml", "groups", "", ".git/index.clade", ".git/index"] {
+        let file = path.join(file);
+        let line = format!("sync {}", file.to_str().unwrap().trim_end_matches('/'));
         assert!(record.contains(&line), "{line}: {record:#?}");
     }
 }

@@ -113,12 +113,19 @@ fn a_shallow_repository_of_this_machine_is_written() {
             let mut command = serve_file_url(&url, &data, "main");
             command.env("PATH", &path);
             let daemon = Daemon::launch(command);
-            for name in ["M", "N"] {
+            let make = |name: &str| {
                 let body = json!({"name": name, "parent": ROOT, "classes": {}});
                 let created = post(&daemon, "/v1/groups", &body);
                 assert_eq!(created.status, 303, "{path} {url}: {}", created.body);
-            }
-            assert_eq!(groups(&daemon).len(), 5, "{path} {url}");
+            };
+            make("M");
+            // Those that wait together are pushed together.
+            std::thread::scope(|scope| {
+                for name in ["N", "O", "P", "Q", "R"] {
+                    scope.spawn(move || make(name));
+                }
+            });
+            assert_eq!(groups(&daemon).len(), 9, "{path} {url}");
         }
     }
 }
