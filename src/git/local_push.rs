@@ -10,6 +10,7 @@ use super::failure::{FetchError, FetchFailure, failure_of};
 use super::object_id::oid;
 use super::push_error::PushError;
 use super::refs::referent;
+use super::regular_file::is_special;
 use crate::model::CommitId;
 
 /// How often a branch is tried whose lock another process has, and how long it takes until the next time: `git pack-refs`
@@ -56,6 +57,11 @@ pub(super) fn move_branch(
     expected: Option<CommitId>,
 ) -> Result<(), PushError> {
     let branch = expected.map_or_else(|| branch.to_owned(), |_| referent(repository, branch));
+    let log = repository.commondir().join("logs").join(&branch);
+    if is_special(&log) {
+        let message = format!("`{}` is not a regular file: remove it", log.display());
+        return Err(PushError::Failed(FetchError::new(FetchFailure::Other, message)));
+    }
     // Before the branch: one that names what is not there would be lost with the machine.
     sync_commits(repository, commit, expected).map_err(PushError::Failed)?;
     let move_once = || match expected.map(oid) {

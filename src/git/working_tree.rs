@@ -175,7 +175,8 @@ impl CheckedOut {
         // Directories may be new, or gone.
         let parts: BTreeSet<&Path> =
             files.iter().flat_map(|it| Path::new(it).ancestors()).collect();
-        let files = parts.into_iter().map(|it| self.root.join(it)).collect();
+        let below_root = parts.into_iter().filter(|it| !it.as_os_str().is_empty());
+        let files = below_root.map(|it| self.root.join(it)).collect();
         lock.replace_index(&copied, files).map_err(PushError::Failed)
     }
 
