@@ -247,7 +247,7 @@ impl Source {
         pushed
     }
 
-    /// Brings to the disk what an earlier push may have left off it, before somebody is told that it is there. Blocking.
+    /// Brings to the disk what an earlier push may have left off it, before a client is told that it is there. Blocking.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ impl TryFrom<Map<String, Value>> for Diff {
     type Error = serde_json::Error;
 
     fn try_from(mut impact: Map<String, Value>) -> Result<Self, Self::Error> {
-        let mut take = |name| impact.remove(name).unwrap_or_default();
+        let mut take = |name| impact.shift_remove(name).unwrap_or_default();
         let [base, head, unreadable] = ["base", "head", "unreadable"].map(&mut take);
         let (base, head) = (serde_json::from_value(base)?, serde_json::from_value(head)?);
         Ok(Self { base, head, unreadable: serde_json::from_value(unreadable)?, impact })
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn every_number_is_read_as_it_was_written() {
         let side = r#"{"revision":"a","commit":null}"#;
-        let changes = "[-0,1.00,123456789012345678901234567890,1e400]";
+        let changes = "[-0,1.00,123456789012345678901234567890,1e+400]";
         let text =
             format!(r#"{{"base":{side},"head":{side},"changes":{changes},"unreadable":["n"]}}"#);
         let read: Diff = serde_json::from_str(&text).unwrap();
