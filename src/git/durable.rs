@@ -122,8 +122,14 @@ pub(super) fn sync_commits(
     let mut next = Some(oid(commit));
     for _ in 0..COMMITS {
         let Some(id) = next.filter(|it| Some(*it) != since.map(oid)) else { break };
-        next = add_objects(repository, id, &mut added)
-            .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
+        next = match add_objects(repository, id, &mut added) {
+            Ok(parent) => parent,
+            // Another history than the one that was written: one far behind may be malformed.
+            Err(_) if id != oid(commit) => break,
+            Err(error) => {
+                return Err(FetchError::new(FetchFailure::Other, error.message().to_owned()));
+            }
+        };
         if since.is_none() {
             break;
         }
