@@ -92,6 +92,13 @@ mod tests {
         assert_eq!(error("large"), "it has more than 16777216 bytes");
         assert_eq!(error("bytes"), "it is not UTF-8");
         assert!(error("dangling").starts_with("No such file"));
+        assert_eq!(read_bounded(Path::new("/dev/null")).unwrap(), b"");
+        // As a shell names what `<(command)` writes.
+        let (from, mut to) = io::pipe().unwrap();
+        io::Write::write_all(&mut to, b"piped").unwrap();
+        drop(to);
+        let named = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&from));
+        assert_eq!(read_bounded_text(Path::new(&named)).unwrap(), "piped");
         let of_directory = read_bounded(directory.path()).unwrap_err();
         assert_eq!(of_directory.kind(), io::ErrorKind::IsADirectory);
     }

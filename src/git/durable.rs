@@ -12,6 +12,7 @@ use git2::{ObjectType, Oid};
 use super::failure::{FetchError, FetchFailure};
 use super::object_guard::guard;
 use super::object_id::oid;
+use super::own_files::open_checked;
 use super::refs::referent;
 use crate::model::CommitId;
 
@@ -22,7 +23,7 @@ const AT_ONCE: usize = 16;
 const MANY: usize = 256;
 
 /// Syncs files, and the directories that they are in. Those that are not there any more were moved by another process,
-/// such as `git gc`, which syncs what it writes.
+/// such as `git gc`, which syncs the packs that it writes.
 ///
 /// # Errors
 ///
@@ -120,7 +121,8 @@ pub(super) fn sync_commits(
     };
     let mut added = BTreeSet::new();
     let mut next = Some(oid(commit));
-    for _ in 0..COMMITS {
+    let most = if since.is_some() { COMMITS } else { 1 };
+    for _ in 0..most {
         let Some(id) = next.filter(|it| Some(*it) != since.map(oid)) else { break };
         next = match add_objects(repository, id, &mut added) {
             Ok(parent) => parent,
@@ -130,9 +132,6 @@ pub(super) fn sync_commits(
                 return Err(FetchError::new(FetchFailure::Other, error.message().to_owned()));
             }
         };
-        if since.is_none() {
-            break;
-        }
     }
     let mut files: Vec<PathBuf> = added.into_iter().map(file_of).filter(|it| it.exists()).collect();
     // The directory of the first two digits may be new as well.
@@ -194,6 +193,21 @@ pub(super) fn sync_branch(repository: &git2::Repository, branch: &str) -> Result
     sync_files(&files)
 }
 
+/// Syncs what was written for a branch since a commit, and then the branch.
+///
+/// # Errors
+///
+/// Returns an error if something cannot be read or synced.
+pub(super) fn sync_written(
+    repository: &git2::Repository,
+    branch: &str,
+    commit: CommitId,
+    since: Option<CommitId>,
+) -> Result<(), FetchError> {
+    sync_commits(repository, commit, since)?;
+    sync_branch(repository, &referent(repository, branch))
+}
+
 /// Syncs what git wrote to the repository in a directory for a commit that it moved a branch to: git syncs files, and not
 /// the directories that name them.
 ///
@@ -206,11 +220,10 @@ pub(super) fn sync_pushed(
     commit: CommitId,
     since: Option<CommitId>,
 ) -> Result<(), FetchError> {
-    let repository = git2::Repository::open(directory).and_then(guard);
+    let repository = open_checked(directory).and_then(guard);
     let repository = repository
         .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
-    sync_commits(&repository, commit, since)?;
-    sync_branch(&repository, &referent(&repository, branch))
+    sync_written(&repository, branch, commit, since)
 }
 
 /// The packs of a repository.
@@ -252,11 +265,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, FetchError> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> FetchError {
-    let failure = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchFailure::DiskFull,
-        _ => FetchFailure::Other,
-    };
-    FetchError::new(failure, format!("`{}` cannot be brought to the disk: {error}", path.display()))
+    FetchError::of_file(path, "brought to the disk", error)
 }
 
 #[cfg(test)]

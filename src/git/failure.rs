@@ -1,6 +1,8 @@
 //! What can go wrong between us and a remote.
 
 use std::fmt::Display;
+use std::io;
+use std::path::Path;
 
 use git2::{ErrorClass, ErrorCode};
 
@@ -86,6 +88,15 @@ impl FetchError {
     /// An error of a remote: `` `URL` cannot be fetched: detail ``.
     pub(super) fn at(remote: &Remote, failure: FetchFailure, detail: impl Display) -> Self {
         Self::new(failure, format!("`{remote}` cannot be fetched: {detail}"))
+    }
+
+    /// An error of a file: `` `PATH` cannot be written: error ``, after what could not be done.
+    pub(super) fn of_file(path: &Path, undone: &str, error: &io::Error) -> Self {
+        let failure = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchFailure::DiskFull,
+            _ => FetchFailure::Other,
+        };
+        Self::new(failure, format!("`{}` cannot be {undone}: {error}", path.display()))
     }
 
     /// An error of a push: `` `URL` cannot be pushed to: detail ``.

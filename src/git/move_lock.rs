@@ -153,16 +153,11 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
 }
 
 fn failed(path: &Path, error: &io::Error) -> FetchError {
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return FetchError::of_file(path, "written", error);
+    }
     let path = path.display();
-    let (failure, message) = match error.kind() {
-        io::ErrorKind::AlreadyExists => (
-            FetchFailure::LockHeld,
-            format!("another process writes to the repository; if none runs, remove `{path}`"),
-        ),
-        io::ErrorKind::StorageFull => {
-            (FetchFailure::DiskFull, format!("`{path}` cannot be written: {error}"))
-        }
-        _ => (FetchFailure::Other, format!("`{path}` cannot be written: {error}")),
-    };
-    FetchError::new(failure, message)
+    let message =
+        format!("another process writes to the repository; if none runs, remove `{path}`");
+    FetchError::new(FetchFailure::LockHeld, message)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
 use super::cut_history::CutHistory;
-use super::durable::{Packs, sync_branch, sync_commits, sync_pushed};
+use super::durable::{Packs, sync_commits, sync_pushed, sync_written};
 use super::failure::{FetchError, FetchFailure};
 use super::local_push::{has_hooks, move_branch};
 use super::mirror::Mirror;
@@ -136,9 +136,7 @@ impl Mirror {
             (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
         }
     }
-}
 
-impl Mirror {
     /// Returns the error of a new branch: one that was made at the remote since the last fetch may be in its way.
     fn conflict_there(&self, own: &Repository, branch: &str, error: FetchError) -> PushError {
         if let Err(error) = self.fetch_others() {
@@ -467,10 +465,7 @@ impl Repository {
     ///
     /// Returns that this is not known to be done.
     pub fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
-        let inner = self.inner();
-        sync_commits(inner, commit, Some(since))
-            .and_then(|()| sync_branch(inner, &referent(inner, branch)))
-            .map_err(PushError::Unknown)
+        sync_written(self.inner(), branch, commit, Some(since)).map_err(PushError::Unknown)
     }
 
     /// Returns the error of a new branch: which other one is in its way, if one is.

@@ -92,7 +92,7 @@ impl CheckedOut {
         safe.safe();
         let moved = match self.check_out(&lock, way.to, files, &mut safe) {
             // Changed since it was checked: nothing is written.
-            Err(PushError::Rejected(changed)) => return Err(PushError::Rejected(changed)),
+            Err(error @ PushError::Rejected(_)) => return Err(error),
             written => written.and_then(|()| move_branch()),
         };
         if moved.is_err() {
@@ -107,6 +107,7 @@ impl CheckedOut {
 
     /// Checks that files are as the commit has them; a file that it does not have must not be there.
     fn check_unchanged(&self, files: &[&str]) -> Result<(), PushError> {
+        self.check_attributes(files)?;
         for file in files {
             let is_unchanged = match self.repository.status_file(Path::new(file)) {
                 Ok(status) => status.is_empty(),
@@ -188,7 +189,6 @@ impl CheckedOut {
         files: &[&str],
         checkout: &mut CheckoutBuilder<'_>,
     ) -> Result<(), git2::Error> {
-        self.check_attributes(files)?;
         // libgit2 writes to a copy: it would not take the lock that we have.
         let mut index = git2::Index::open(copied)?;
         // One of its own, since the index stays with it.
@@ -207,14 +207,14 @@ impl CheckedOut {
         repository.checkout_tree(commit.as_object(), Some(checkout))
     }
 
-    /// Checks what libgit2 reads beside files before it writes them: it would wait for who writes to a pipe.
-    fn check_attributes(&self, files: &[&str]) -> Result<(), git2::Error> {
+    /// Checks what libgit2 reads beside files before it reads or writes them: it would wait for a writer to a pipe.
+    fn check_attributes(&self, files: &[&str]) -> Result<(), PushError> {
         for directory in files.iter().flat_map(|it| Path::new(it).ancestors().skip(1)) {
             for name in [".gitattributes", ".gitignore"] {
                 let path = self.root.join(directory).join(name);
                 if is_special(&path) {
                     let message = format!("`{}` is not a regular file: remove it", path.display());
-                    return Err(git2::Error::from_str(&message));
+                    return Err(PushError::Failed(FetchError::new(FetchFailure::Other, message)));
                 }
             }
         }
@@ -227,6 +227,7 @@ impl CheckedOut {
         way.remove_ref_lock(self.repository.commondir());
         let (head, files) = self.cut_off(&way).map_err(|it| failed(&it))?;
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        self.check_attributes(&files)?;
         tracing::warn!(root = %self.root.display(), "a write was cut off: its files are put right");
         self.check_out(&lock, head, &files, &mut forced())
     }

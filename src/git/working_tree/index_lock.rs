@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::git::durable::sync_files;
-use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::failure::FetchError;
 use crate::git::move_lock::{Move, MoveLock};
 
 /// The lock, until it is dropped.
@@ -61,10 +61,7 @@ impl IndexLock {
         let index = self.index();
         files.push(copy.to_owned());
         sync_files(&files)?;
-        fs::rename(copy, &index).map_err(|error| {
-            let message = format!("`{}` cannot be written: {error}", index.display());
-            FetchError::new(FetchFailure::Other, message)
-        })?;
+        fs::rename(copy, &index).map_err(|it| FetchError::of_file(&index, "written", &it))?;
         sync_files(&[index])
     }
 

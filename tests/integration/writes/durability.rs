@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::json;
 
 use super::remotes::{file_url, serve_file_url};
-use super::{ROOT, create, has_git};
+use super::{ROOT, create, has_git, post};
 use crate::hub::Hub;
 use crate::program::{Daemon, GitRepository, serve};
 
@@ -40,11 +40,17 @@ impl Recording {
         self.directory.path().join("record")
     }
 
+    /// While this file is there, no branch can be brought to the disk.
+    fn fault(&self) -> PathBuf {
+        self.directory.path().join("fault")
+    }
+
     /// Starts a daemon that is recorded.
     fn launch(&self, mut command: Command) -> Daemon {
         let library = RECORDER.path().join("recorder.so");
         Daemon::launch({
             command.env("LD_PRELOAD", library).env("RECORD", self.record());
+            command.env("FAULT", self.fault());
             command
         })
     }
@@ -149,6 +155,26 @@ fn writes_that_are_pushed_together_are_all_on_the_disk() {
             "{}: {record:#?}",
             file.display()
         );
+    }
+}
+
+#[test]
+fn what_could_not_be_brought_to_the_disk_is_before_a_repeated_write_is_answered() {
+    let hub = Hub::new(&[A]);
+    let recording = Recording::new();
+    let daemon = recording.launch(serve(&["--repo", &hub.text_path(), "--writes", "commit"]));
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    std::fs::write(recording.fault(), "").unwrap();
+    let unknown = post(&daemon, "/v1/groups", &body);
+    assert_eq!((unknown.status, &unknown.json()["kind"]), (503, &json!("write-unknown")));
+    std::fs::remove_file(recording.fault()).unwrap();
+    recording.take();
+    create(&daemon, &body);
+    assert_eq!(hub.log().len(), 2);
+    let record = recording.take();
+    for file in [format!("objects/{}", &hub.head_id()[..2]), "refs/heads/main".to_owned()] {
+        let line = format!("sync {}", hub.path().join(file).display());
+        assert!(record.contains(&line), "{line}: {record:#?}");
     }
 }
 

@@ -396,3 +396,30 @@ fn what_is_checked_out_later_is_not_deployed() {
         assert_eq!(live(&daemon), Some(second));
     }
 }
+
+#[test]
+fn pipes_that_git_would_read_keep_no_write_waiting() {
+    if !has_git() {
+        return;
+    }
+    let repository = repository();
+    let path = repository.path();
+    let daemon = serve(&repository, &[]);
+    for name in [
+        ".gitattributes",
+        "groups/.gitattributes",
+        "groups/.gitignore",
+        ".git/logs/refs/heads/main",
+    ] {
+        let (pipe, aside) = (path.join(name), path.join(".git/aside"));
+        std::fs::rename(&pipe, &aside).ok();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success(), "{name}");
+        let refused = describe(&daemon, name);
+        assert_eq!(refused.status, 503, "{name}: {}", refused.body);
+        assert!(refused.body.contains(name), "{name}: {}", refused.body);
+        std::fs::remove_file(&pipe).unwrap();
+        std::fs::rename(&aside, &pipe).ok();
+        assert_eq!(status(&path), "", "{name}");
+        assert_eq!(describe(&daemon, name).status, 200, "{name}");
+    }
+}
