@@ -17,8 +17,9 @@ pub(super) struct Quoted {
 /// Skips blanks.
 #[inline]
 pub(super) fn blanks(bytes: &[u8], at: usize) -> usize {
-    // Programs mostly write none.
+    // Programs mostly write none, or one behind a comma and a colon.
     match bytes.get(at) {
+        Some(b' ') if matches!(bytes.get(at + 1), Some(b'!'..)) => at + 1,
         Some(0..=b' ') => some_blanks(bytes, at),
         _ => at,
     }
