@@ -55,15 +55,21 @@ impl Try {
 }
 
 impl Mirror {
-    /// Brings to the disk what was pushed to a branch since a commit, if the remote is a repository of this machine.
+    /// Brings to the disk what was pushed to a branch since a commit, or its last commit alone, if the remote is a
+    /// repository of this machine.
     ///
     /// # Errors
     ///
     /// Returns that this is not known to be done.
-    pub fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
+    pub fn sync(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        since: Option<CommitId>,
+    ) -> Result<(), PushError> {
         match self.remote().directory() {
             Some(directory) => {
-                sync_pushed(&directory, branch, commit, Some(since)).map_err(PushError::Unknown)
+                sync_pushed(&directory, branch, commit, since).map_err(PushError::Unknown)
             }
             None => Ok(()),
         }
@@ -459,13 +465,18 @@ impl Repository {
         }
     }
 
-    /// Brings to the disk what was written for a branch since a commit.
+    /// Brings to the disk what was written for a branch since a commit, or its last commit alone.
     ///
     /// # Errors
     ///
     /// Returns that this is not known to be done.
-    pub fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
-        sync_written(self.inner(), branch, commit, Some(since)).map_err(PushError::Unknown)
+    pub fn sync(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        since: Option<CommitId>,
+    ) -> Result<(), PushError> {
+        sync_written(self.inner(), branch, commit, since).map_err(PushError::Unknown)
     }
 
     /// Returns the error of a new branch: which other one is in its way, if one is.

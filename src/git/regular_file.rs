@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// How many names are tried for an entry that is put aside.
 const MOST_ASIDE: usize = 100;
 
+/// The most bytes of a file of a few lines.
+const FEW_LINES: u64 = 64 << 10;
+
 /// Opens a regular file for reading.
 ///
 /// # Errors
@@ -20,14 +23,17 @@ pub(super) fn open_regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Reads a regular file.
+/// Reads a regular file of a few lines.
 ///
 /// # Errors
 ///
-/// As [`open_regular`], and if it cannot be read.
+/// As [`open_regular`], and if it cannot be read or is too large.
 pub(super) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.read_to_end(&mut bytes)?;
+    open_regular(path)?.take(FEW_LINES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FEW_LINES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     Ok(bytes)
 }
 

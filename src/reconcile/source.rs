@@ -55,8 +55,14 @@ pub trait Upstream: std::fmt::Debug + Send + Sync {
         watched: Option<&str>,
     ) -> Result<(), PushError>;
 
-    /// Brings to the disk what was pushed since a commit, where that is a matter of this machine. Blocking.
-    fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError>;
+    /// Brings to the disk what was pushed since a commit, or the last commit alone, where that is a matter of this
+    /// machine. Blocking.
+    fn sync(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        since: Option<CommitId>,
+    ) -> Result<(), PushError>;
 
     /// Fetches everything again into a fresh mirror; returns whether that worked. Blocking.
     fn renew(&self, branch: Option<&str>) -> bool;
@@ -95,7 +101,12 @@ impl Upstream for Mirror {
         Self::push(self, branch, commit, expected, watched)
     }
 
-    fn sync(&self, branch: &str, commit: CommitId, since: CommitId) -> Result<(), PushError> {
+    fn sync(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        since: Option<CommitId>,
+    ) -> Result<(), PushError> {
         Self::sync(self, branch, commit, since)
     }
 
@@ -260,13 +271,29 @@ impl Source {
     ) -> Result<(), PushError> {
         let mut unsynced = self.unsynced.lock();
         if let Some(since) = *unsynced {
-            match &self.target {
-                Target::Remote(mirror) => mirror.sync(branch, head, since)?,
-                Target::Local(_) => repository.sync(branch, head, since)?,
-            }
+            self.sync(repository, branch, head, Some(since))?;
             *unsynced = None;
         }
         Ok(())
+    }
+
+    /// Brings to the disk a branch that was pushed before, with its commits since another, or the last alone: whether
+    /// that push did is not known. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns that this is not known to be done.
+    pub(super) fn sync(
+        &self,
+        repository: &Repository,
+        branch: &str,
+        head: CommitId,
+        since: Option<CommitId>,
+    ) -> Result<(), PushError> {
+        match &self.target {
+            Target::Remote(mirror) => mirror.sync(branch, head, since),
+            Target::Local(_) => repository.sync(branch, head, since),
+        }
     }
 
     /// Makes a branch for a commit, beside the one that is followed. Blocking.

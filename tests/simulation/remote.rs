@@ -95,7 +95,7 @@ impl Upstream for SimulatedRemote {
         Ok(head)
     }
 
-    fn sync(&self, _: &str, _: CommitId, _: CommitId) -> Result<(), PushError> {
+    fn sync(&self, _: &str, _: CommitId, _: Option<CommitId>) -> Result<(), PushError> {
         Ok(())
     }
 

@@ -103,6 +103,7 @@ impl Proposer {
             }
             let proposed = self.head_of(tip, &branch)?;
             if self.is_open(tip, changeset, proposed).map_err(|it| self.unreadable(&it))? {
+                self.source.sync(&tip.repository, &full, proposed, None)?;
                 return Ok(PushedBranch { branch, commit: proposed });
             }
         }

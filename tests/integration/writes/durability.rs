@@ -179,6 +179,36 @@ fn what_could_not_be_brought_to_the_disk_is_before_a_repeated_write_is_answered(
 }
 
 #[test]
+fn a_proposal_that_could_not_be_brought_to_the_disk_is_before_it_is_answered() {
+    let hub = Hub::new(&[A]);
+    for repository in [hub.text_path(), file_url(&hub)] {
+        let recording = Recording::new();
+        let data = tempfile::tempdir().unwrap();
+        let data = data.path().to_str().unwrap();
+        let arguments = ["--repo", &repository, "--data-dir", data, "--writes", "propose"];
+        let daemon = recording.launch(serve(&arguments));
+        let body = json!({"name": format!("of {repository}"), "parent": ROOT, "classes": {}});
+        std::fs::write(recording.fault(), "").unwrap();
+        let unknown = post(&daemon, "/v1/groups", &body);
+        assert_eq!((unknown.status, &unknown.json()["kind"]), (503, &json!("write-unknown")));
+        assert_eq!(post(&daemon, "/v1/groups", &body).status, 503);
+        std::fs::remove_file(recording.fault()).unwrap();
+        recording.take();
+        let proposed = post(&daemon, "/v1/groups", &body);
+        assert_eq!(proposed.status, 202, "{}", proposed.body);
+        let (branch, commit) = (&proposed.json()["branch"], &proposed.json()["commit"]);
+        let record = recording.take();
+        for file in [
+            format!("objects/{}", &commit.as_str().unwrap()[..2]),
+            format!("refs/heads/{}", branch.as_str().unwrap()),
+        ] {
+            let line = format!("sync {}", hub.path().join(file).display());
+            assert!(record.contains(&line), "{line}: {record:#?}");
+        }
+    }
+}
+
+#[test]
 fn the_files_of_a_working_tree_are_on_the_disk() {
     if !has_git() {
         return;
