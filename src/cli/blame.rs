@@ -124,7 +124,7 @@ impl BlameCommand {
                 values.push(value);
             } else if written.is_ok() {
                 progress.clear();
-                written = output.data(&line(&value, now));
+                written = output.data_in_full(&line(&value, now));
                 is_closed.store(written.is_err(), Ordering::Relaxed);
             }
         };

@@ -55,7 +55,7 @@ impl EncSettings {
         let format = self.format;
         let document = self.layered(line).and_then(|enc| enc.document(began, output));
         let document = document.and_then(|document| laid_out(document, format));
-        match document.and_then(|document| output.data(&document)) {
+        match document.and_then(|document| output.data_in_full(&document)) {
             Ok(()) => Exit::Fine,
             Err(error) => {
                 let reason = format!("clade enc: {}", one_line(&error));

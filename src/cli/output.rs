@@ -54,9 +54,14 @@ impl Output {
         Page { width: width(), colour: self.colour }
     }
 
-    /// Writes data.
-    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
+    /// Writes data. A reader that goes, as `head` does, has read enough: the exit status still says what was found.
     pub(super) fn data(&mut self, text: &str) -> Result<()> {
+        read_enough(self.data_in_full(text))
+    }
+
+    /// Writes data, for commands that have nothing more to do when the reader goes.
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
+    pub(super) fn data_in_full(&mut self, text: &str) -> Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()?;
@@ -70,19 +75,16 @@ impl Output {
         write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
     ) -> Result<()> {
         let mut stdout = BufWriter::new(io::stdout().lock());
-        write(&mut stdout)?;
-        stdout.flush()?;
-        Ok(())
+        let written = write(&mut stdout).and_then(|()| stdout.flush());
+        read_enough(written.map_err(anyhow::Error::from))
     }
 
     /// Writes JSON over several lines, while it is made.
-    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn json(&mut self, data: &impl Serialize) -> Result<()> {
-        let mut stdout = BufWriter::new(io::stdout().lock());
-        serde_json::to_writer_pretty(&mut stdout, data).map_err(io::Error::from)?;
-        stdout.write_all(b"\n")?;
-        stdout.flush()?;
-        Ok(())
+        self.data_in_parts(|to| {
+            serde_json::to_writer_pretty(&mut *to, data)?;
+            to.write_all(b"\n")
+        })
     }
 
     /// Writes a line for people: a break of lines in a name or value begins no other one.
@@ -129,6 +131,11 @@ fn colour_of(is_terminal: bool) -> Colour {
 /// Writes an error with its causes on one line.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").replace(['\n', '\r'], " ")
+}
+
+/// Takes what a reader that has gone did not take for written.
+fn read_enough(written: Result<()>) -> Result<()> {
+    written.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
 }
 
 /// Returns whether the reader of our output has gone, which is not an error.

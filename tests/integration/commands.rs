@@ -1,5 +1,7 @@
 //! The commands, as people and pipelines run them.
 
+use std::process::Stdio;
+
 use indoc::indoc;
 use serde_json::Value;
 
@@ -607,4 +609,36 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
     assert!(read("groups/b.yaml").starts_with("name: B\nid: "), "{}", read("groups/b.yaml"));
     assert_eq!(run(&["export", path]).stdout, before);
     assert_eq!(run(&["fmt", path, "--ids", "--check"]).status, 0);
+}
+
+/// Such as `head`, or `grep -q`, in a pipeline that ends with the first failure.
+#[test]
+fn a_reader_that_goes_early_is_told_what_was_found_by_the_exit_status() {
+    let into_nothing = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = clade(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let done = done.wait_with_output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    let silently = |status| (Some(status), String::new());
+    for format in ["human", "json", "sarif", "junit"] {
+        let broken = ["validate", "examples/broken", "--format", format];
+        assert_eq!(into_nothing(&broken), silently(1), "{format}");
+    }
+    assert_eq!(into_nothing(&["validate", "examples/minimal"]), silently(0));
+    assert_eq!(into_nothing(&["test", "examples/fleet"]), silently(0));
+    let (repository, facts) = (GitRepository::new(), tempfile::tempdir().unwrap());
+    std::fs::write(facts.path().join("n1.json"), "{}").unwrap();
+    repository.commit("one", &[("groups/a.yaml", "name: A\nrule: ['=', name, n1]\n")]);
+    let changed = "name: A\nrule: ['=', name, n1]\nclasses: {ntp: {}}\n";
+    repository.commit("two", &[("groups/a.yaml", changed)]);
+    let (path, facts) = (repository.text_path(), facts.path().to_str().unwrap());
+    for format in ["human", "json", "yaml", "markdown"] {
+        let differ =
+            ["diff", "HEAD~1", "HEAD", "--repo", &path, "--facts", facts, "--format", format];
+        assert_eq!(into_nothing(&differ), silently(0), "{format}");
+        let strictly = [&differ[..], &["--exit-code"]].concat();
+        assert_eq!(into_nothing(&strictly), silently(1), "{format}");
+    }
 }
