@@ -42,7 +42,8 @@ impl TreePair<'_> {
         let mut olds = self.old.iter().flat_map(Tree::iter).peekable();
         let mut news = self.new.iter().flat_map(Tree::iter).peekable();
         let mut passed = 0_usize;
-        let last = move |passed: usize| self.new.as_ref()?.get(passed.checked_sub(1)?);
+        let is_ordered =
+            |at, it: &TreeEntryOf<'_>| self.new.as_ref().is_none_or(|new| is_in_place(new, at, it));
         let pairs = std::iter::from_fn(move || {
             let order = match (olds.peek(), news.peek()) {
                 (None, None) => return None,
@@ -53,7 +54,7 @@ impl TreePair<'_> {
             let old = if order.is_le() { olds.next() } else { None };
             let new = if order.is_ge() { news.next() } else { None };
             if let (None, Some(new)) = (&old, &new)
-                && !is_in_place(last(passed).as_ref(), new)
+                && !is_ordered(passed, new)
             {
                 return Some(Err(Disorder));
             }

@@ -193,9 +193,9 @@ fn named(tree: &Tree<'_>, name: &str) -> Option<TreeEntryOf<'static>> {
 /// Returns an entry that is not in its place. To look up such entries, or to compare them with others, finds one of two
 /// with the same name, or none.
 fn misplaced<'t>(tree: &'t Tree<'_>) -> Option<TreeEntryOf<'t>> {
-    (0..tree.len()).find_map(|at| {
-        let (entry, last) = (tree.get(at)?, at.checked_sub(1).and_then(|it| tree.get(it)));
-        (!is_in_place(last.as_ref(), &entry)).then_some(entry)
+    tree.iter().enumerate().find_map(|(at, entry)| {
+        let is_wrong = !is_in_place(tree, at, &entry);
+        is_wrong.then_some(entry)
     })
 }
 
@@ -245,7 +245,7 @@ mod tests {
     fn a_tree_that_has_an_entry_twice_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let git = git2::Repository::init(directory.path()).unwrap();
-        let before = commit(&git, &["a", "b", "b-c", "b/", "c", "d/"]);
+        let before = commit(&git, &["a", "b", "b-c", "c/", "d", "e/"]);
         let repository = Repository::discover(directory.path()).unwrap();
         let read = |commit: CommitId| {
             let meter = Meter::new(Budget::DEFAULT);
@@ -256,18 +256,28 @@ mod tests {
             changes.unwrap().map(|it| it.written.len() + it.removed.len())
         };
         assert_eq!((read(before).unwrap(), changed(before)), (6, Some(0)));
-        let fine = commit(&git, &["a", "a.b", "b", "b-c", "b/", "c", "d/"]);
-        assert!(read(fine).is_ok() && changed(fine).is_some());
+        for entries in [
+            &["a", "a.b", "b", "b-c", "c/", "d", "e/"][..],
+            &["a", "b-c", "b.d/", "b/", "b0", "c", "d/", "e"],
+        ] {
+            let fine = commit(&git, entries);
+            assert!(read(fine).is_ok() && changed(fine).is_some(), "{entries:?}");
+        }
         for (entries, wrong) in [
-            (&["a", "b", "b", "b-c", "b/", "c", "d/"][..], "b"),
-            (&["a", "b", "b-c", "b/", "b/", "c", "d/"], "b"),
-            (&["a", "b", "b-c", "b/", "c", "d/", "d/"], "d"),
-            (&["a", "a", "b", "b-c", "b/", "c", "d/"], "a"),
-            (&["b", "b-c", "a", "b/", "c", "d/"], "a"),
-            (&["a", "b", "b-c", "b/", "c", "d/", "a"], "a"),
-            (&["a", "b", "b-c", "b/", "b/x", "c", "d/"], "b/x"),
-            (&["..", "a", "b", "b-c", "b/", "c", "d/"], ".."),
-            (&[".", "a", "b", "b-c", "b/", "c", "d/"], "."),
+            (&["a", "b", "b", "b-c", "c/", "d", "e/"][..], "b"),
+            (&["a", "b", "b-c", "c/", "c/", "d", "e/"], "c"),
+            (&["a", "b", "b-c", "c/", "d", "e/", "e/"], "e"),
+            (&["a", "a", "b", "b-c", "c/", "d", "e/"], "a"),
+            (&["b", "b-c", "a", "c/", "d", "e/"], "a"),
+            (&["a", "b", "b-c", "c/", "d", "e/", "a"], "a"),
+            (&["a", "b", "b-c", "c/", "c/x", "d", "e/"], "c/x"),
+            (&["..", "a", "b", "b-c", "c/", "d", "e/"], ".."),
+            (&[".", "a", "b", "b-c", "c/", "d", "e/"], "."),
+            // A file and a directory, of which one was there before, with others between them or none.
+            (&["a", "b", "b-c", "b/", "c/", "d", "e/"], "b"),
+            (&["a", "b", "b-c", "c", "c-d", "c.d/", "c/", "d", "e/"], "c"),
+            (&["a", "b", "b-c", "c/", "d", "d/", "e/"], "d"),
+            (&["a", "b", "b-c", "c/", "d", "e", "e/"], "e"),
         ] {
             let commit = commit(&git, entries);
             let error = read(commit).unwrap_err().to_string();

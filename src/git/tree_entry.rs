@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use git2::{ObjectType, TreeEntry};
+use git2::{ObjectType, Tree, TreeEntry};
 
 use super::object_id::bytes;
 use crate::model::BlobId;
@@ -30,11 +30,24 @@ pub(super) fn kind_of(entry: &TreeEntry<'_>) -> Option<EntryKind> {
     }
 }
 
-/// Returns whether an entry may stand behind another, or first, in a tree that git writes.
-pub(super) fn is_in_place(last: Option<&TreeEntry<'_>>, entry: &TreeEntry<'_>) -> bool {
+/// Returns whether the entry at an index may stand there in a tree that git writes.
+pub(super) fn is_in_place(tree: &Tree<'_>, at: usize, entry: &TreeEntry<'_>) -> bool {
     let name = entry.name_bytes();
     let is_name = !name.contains(&b'/') && !matches!(name, b"." | b"..");
-    is_name && last.is_none_or(|last| order(last, entry).is_lt())
+    let last = at.checked_sub(1).and_then(|it| tree.get(it));
+    is_name && last.is_none_or(|last| order(&last, entry).is_lt()) && !has_twin(tree, at, entry)
+}
+
+/// Returns whether a directory has the name of a file, which stands before it, or the other way round. All that stands
+/// between them begins with the name.
+fn has_twin(tree: &Tree<'_>, at: usize, entry: &TreeEntry<'_>) -> bool {
+    let name = entry.name_bytes();
+    let begins_alike = |it| tree.get(it).filter(|it| it.name_bytes().starts_with(name));
+    let is_twin = |it: TreeEntry<'_>| it.name_bytes().len() == name.len();
+    match kind_of(entry) {
+        None => (0..at).rev().map_while(begins_alike).any(is_twin),
+        Some(_) => (at + 1..tree.len()).map_while(begins_alike).any(is_twin),
+    }
 }
 
 /// Compares the names of two entries as trees sort them: that of a directory as if it ended with `/`.
