@@ -37,11 +37,12 @@ const LAST_WORK: Duration = Duration::from_secs(1);
 /// Runs the daemon until a signal stops it.
 pub(super) fn run(serve: &ServeSettings, layering: Layering) -> Result<Exit> {
     let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
-    let prepared = prepare(serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
+    supervisor::outlive_size_limits(&runtime)?;
+    let prepared = prepare(serve)?;
     allocator::keep_trimming().context("cannot start a thread")?;
     let done = runtime.block_on(run_within(serve, &prepared, SettingsReloader { log, layering }));
     // A request to a Puppet Server may still run; its answer is not needed any more.

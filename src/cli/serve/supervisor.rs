@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,14 @@ pub(super) async fn supervise() {
         tokio::time::sleep(every / 2).await;
         notify(sd_notify::NotifyState::Watchdog);
     }
+}
+
+/// Makes a write beyond the limit of the size of files an error, as on a full disk; else the signal ends the process.
+pub(super) fn outlive_size_limits(runtime: &Runtime) -> Result<()> {
+    let _entered = runtime.enter();
+    // Waited for once, the signal ends the process no more.
+    let caught = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+    caught.map(drop).context("cannot wait for signals")
 }
 
 /// Returns what waits for SIGTERM or SIGINT, sets `since`, and cancels `stop`.
