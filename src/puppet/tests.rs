@@ -220,6 +220,23 @@ fn values_have_types_or_not() {
     });
 }
 
+/// Some 600 bytes took minutes, for each parameter.
+#[test]
+fn aliases_that_stand_for_millions_of_types_are_unknown() {
+    let of = |branches: usize, number: usize| vec![format!("A{}", number + 1); branches].join(", ");
+    for (branches, depth) in [(2, 20), (4, 16), (8, 20)] {
+        let mut aliases: Aliases = (0..depth)
+            .map(|it| (format!("A{it}"), format!("Variant[{}]", of(branches, it)).parse().unwrap()))
+            .collect();
+        aliases.insert(format!("A{depth}"), "Integer".parse().unwrap());
+        let first: DataType = "A0".parse().unwrap();
+        let nested: DataType = "Array[Hash[String, A0]]".parse().unwrap();
+        assert_eq!(has_type(&first, &json!(1), &aliases), Some(true));
+        assert_eq!(has_type(&first, &json!("x"), &aliases), None);
+        assert_eq!(fault_of(&nested, &json!([{"a": "x", "b": 1}, {"c": "y"}]), &aliases), None);
+    }
+}
+
 #[test]
 fn the_part_that_is_wrong_is_found() {
     let data_type: DataType =

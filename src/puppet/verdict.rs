@@ -3,6 +3,7 @@
 //! The answer is three-valued: what cannot be known from the type as written (a pattern, an alias
 //! from elsewhere, a type of things that JSON does not have) is neither true nor false.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -28,20 +29,42 @@ pub struct TypeFault {
 
 /// Returns why a value certainly does not have a type; nothing if it has, or if that is unknown.
 pub fn fault_of(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<TypeFault> {
-    let checker = Checker { aliases };
-    if checker.holds(data_type, value, 0) != Some(false) {
+    if has_type(data_type, value, aliases) != Some(false) {
         return None;
     }
+    let checker = Checker::new(aliases, value);
     Some(checker.locate(data_type, value, String::new(), 0))
 }
 
 /// Returns whether a value has a type; nothing if that is unknown.
 pub fn has_type(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<bool> {
-    Checker { aliases }.holds(data_type, value, 0)
+    Checker::new(aliases, value).holds(data_type, value, 0)
 }
+
+/// How many types are tried for a value at most, and for each value in it. A few aliases of a few others each stand for
+/// millions.
+const TRIED: [usize; 2] = [5_000, 100];
 
 struct Checker<'a> {
     aliases: &'a Aliases,
+    /// How many more types are tried; then the answer is unknown.
+    left: Cell<usize>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(aliases: &'a Aliases, value: &Value) -> Self {
+        let [once, each] = TRIED;
+        Self { aliases, left: Cell::new(once.saturating_add(count(value).saturating_mul(each))) }
+    }
+}
+
+/// Counts a value with all that are in it.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(elements) => elements.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
 }
 
 impl Checker<'_> {
@@ -50,6 +73,7 @@ impl Checker<'_> {
         if depth > DEPTH {
             return None;
         }
+        self.left.set(self.left.get().checked_sub(1)?);
         let arguments = data_type.arguments.as_slice();
         match data_type.name.as_str() {
             "Any" | "Data" | "RichData" => Some(true),
