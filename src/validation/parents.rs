@@ -10,17 +10,24 @@ use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::root_group;
 use crate::model::GroupId;
 
+/// For how many parents that do not exist others are looked for that may be meant: each is compared with all.
+const SUGGESTED: usize = 1_000;
+
+/// How many groups of one name are named.
+const NAMESAKES: usize = 10;
+
 /// Returns the parent of each group; `None` where it cannot be told, which is said.
 pub(super) fn resolve(
     files: &[&GroupFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
-    // The first group of each name, and whether there are more.
-    let mut by_name: HashMap<&str, (&GroupFile, bool)> = HashMap::with_capacity(files.len());
+    // The first group of each name, and the others.
+    let mut by_name: HashMap<&str, (&GroupFile, Vec<&GroupFile>)> =
+        HashMap::with_capacity(files.len());
     for file in files {
         if let Some(name) = file.name() {
             let known = by_name.entry(name.as_str());
-            known.and_modify(|(_, several)| *several = true).or_insert((file, false));
+            known.and_modify(|(_, others)| others.push(file)).or_insert((file, Vec::new()));
         }
     }
     let names = LazyCell::new(|| {
@@ -32,6 +39,7 @@ pub(super) fn resolve(
     // A root group that no file has has its name all the same.
     let is_root_also = |name: &str| name == "All Nodes" && !root_is_written;
     let root = root_group();
+    let mut suggested = 0;
     // One in the environment of the root group is an error of its own.
     let is_apart = |file: &GroupFile| {
         let environment = file.group().map(|it| &it.environment);
@@ -46,21 +54,23 @@ pub(super) fn resolve(
                 ParentName::Name(name) => name.as_ref(),
             };
             match by_name.get(name) {
-                Some((only, false)) if !(is_root_also(name) && is_apart(only)) => {
+                Some((only, others))
+                    if others.is_empty() && !(is_root_also(name) && is_apart(only)) =>
+                {
                     // A group with errors of its own still is the parent that is meant; its
                     // children are checked as far as they can be.
                     Some(only.id().unwrap_or(GroupId::ROOT))
                 }
-                Some(_) => {
-                    let is_one = |it: &&&GroupFile| it.name().is_some_and(|it| it.as_str() == name);
-                    let several: Vec<&GroupFile> = files.iter().filter(is_one).copied().collect();
-                    diagnostics.push(ambiguous(file, name, &several, is_root_also(name))?);
+                Some((first, others)) => {
+                    diagnostics.push(ambiguous(file, name, (first, others), is_root_also(name))?);
                     None
                 }
                 None if is_root_also(name) => Some(GroupId::ROOT),
                 None => {
-                    let known = names.iter().copied();
-                    diagnostics.push(missing(file, name, closest(name, known))?);
+                    suggested += 1;
+                    let known = || closest(name, names.iter().copied());
+                    let similar = (suggested <= SUGGESTED).then(known).flatten();
+                    diagnostics.push(missing(file, name, similar)?);
                     None
                 }
             }
@@ -82,19 +92,23 @@ fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagno
 fn ambiguous(
     file: &GroupFile,
     name: &str,
-    several: &[&GroupFile],
+    (first, others): (&GroupFile, &[&GroupFile]),
     is_root_also: bool,
 ) -> Option<Diagnostic> {
     let place = file.parent_place()?;
+    let several = || std::iter::once(first).chain(others.iter().copied());
     let root = is_root_also.then_some(GroupId::ROOT);
-    let count = several.len() + usize::from(is_root_also);
+    let count = 1 + others.len() + usize::from(is_root_also);
     let message = format!("the parent `{name}` is the name of {count} groups");
-    let written = several.iter().filter_map(|it| it.id());
-    let ids: Vec<String> = written.chain(root).map(|id| format!("`{id}`")).collect();
+    let ids = several().filter_map(GroupFile::id).chain(root).map(|id| format!("`{id}`"));
+    let mut ids: Vec<String> = ids.take(NAMESAKES).collect();
+    if count > NAMESAKES {
+        ids.push(format!("that of one of {} others", count - NAMESAKES));
+    }
     let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
         .with_help(format!("name it by id: {}", ids.join(" or ")));
     diagnostic.group = file.name().map(ToString::to_string);
-    for it in several {
+    for it in several().take(NAMESAKES) {
         let environment = it.group().map_or("", |group| group.environment.as_str());
         diagnostic =
             diagnostic.with_related(it.place(), format!("one in the environment `{environment}`"));
@@ -102,19 +116,35 @@ fn ambiguous(
     Some(diagnostic)
 }
 
-/// Reports a parent whose id is not that of any group; one that has errors of its own is there.
-pub(super) fn missing_id(
-    file: &GroupFile,
-    files: &[&GroupFile],
-    valid: &HashSet<GroupId>,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let Some(ParentName::Id(id)) = &file.parent else { return };
-    let written = files.iter().any(|it| it.id() == Some(*id));
-    if !written && !valid.contains(id) {
-        let known: Vec<String> = files.iter().filter_map(|it| Some(it.id()?.to_string())).collect();
+/// The ids of all groups, also of those with errors.
+pub(super) struct WrittenIds {
+    ids: HashSet<GroupId>,
+    texts: Vec<String>,
+    suggested: usize,
+}
+
+impl WrittenIds {
+    pub(super) fn of(files: &[&GroupFile]) -> Self {
+        let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
+        let texts = ids.iter().map(ToString::to_string).collect();
+        Self { ids: ids.into_iter().collect(), texts, suggested: 0 }
+    }
+
+    /// Reports a parent whose id is not that of any group; one that has errors of its own is there.
+    pub(super) fn check(
+        &mut self,
+        file: &GroupFile,
+        valid: &HashSet<GroupId>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let Some(ParentName::Id(id)) = &file.parent else { return };
+        if self.ids.contains(id) || valid.contains(id) {
+            return;
+        }
+        self.suggested += 1;
         let text = id.to_string();
-        let similar = closest(&text, known.iter().map(String::as_str));
+        let known = || closest(&text, self.texts.iter().map(String::as_str));
+        let similar = (self.suggested <= SUGGESTED).then(known).flatten();
         diagnostics.extend(missing(file, &text, similar));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::group::GroupFile;
-use super::parents;
+use super::parents::{self, WrittenIds};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check};
 use crate::model::{Group, GroupId};
@@ -24,12 +24,13 @@ pub(super) fn build(files: &[&GroupFile], diagnostics: &mut Vec<Diagnostic>) -> 
     let faults = check(&groups);
     let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
     let valid: HashSet<GroupId> = ids.collect();
+    let mut written = (!faults.is_empty()).then(|| WrittenIds::of(files));
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group that has
             // errors of its own, or of one that is missing itself.
-            if let Some(file) = members.get(*group) {
-                parents::missing_id(file, files, &valid, diagnostics);
+            if let (Some(file), Some(written)) = (members.get(*group), &mut written) {
+                written.check(file, &valid, diagnostics);
             }
         } else {
             diagnostics.extend(report(fault, &members));
