@@ -74,6 +74,7 @@ mod fleet;
 mod json_list;
 mod json_tree;
 mod known_node;
+mod light_limit;
 mod live_status;
 mod node_conditions;
 mod node_lookup;

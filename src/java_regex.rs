@@ -7,6 +7,7 @@
 
 mod ast;
 mod backtrack;
+mod effort;
 mod error;
 mod example;
 mod fold;
@@ -22,6 +23,7 @@ mod set;
 mod suspicion;
 mod translate;
 
+pub use effort::steps_of_thread;
 pub use error::{Overrun, PatternError};
 pub use example::{Automata, Ends, Example, Examples, MOST_PATTERNS, WantedText};
 pub use glob::from_glob;

@@ -14,13 +14,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::blocking::{Panicked, run_blocking, run_yielding};
 use super::error::ApiError;
+use super::light_limit::LightLimit;
 use crate::model::Node;
 
 /// The computations for one kind of requests: those of one lane never wait for those of another.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// The weight from which a computation runs on a thread of its own.
-    heavy: usize,
+    light: LightLimit,
     running: Semaphore,
     /// The KiB of waiting requests.
     waiting: Semaphore,
@@ -43,7 +43,7 @@ pub(super) static BODIES: LazyLock<Lane> = LazyLock::new(|| Lane::new(256 << 10,
 
 /// Requests of people and tools: explanations, translations, lists of groups.
 pub(super) static TOOLS: LazyLock<Lane> =
-    LazyLock::new(|| Lane::new(64 << 10, (cores() / 2).clamp(1, 4)));
+    LazyLock::new(|| Lane::new(8 << 10, (cores() / 2).clamp(1, 4)));
 
 /// Lists of nodes, which read the store: one chunk at a time, since one node can take 150 MiB.
 pub(super) static LISTS: LazyLock<Lane> =
@@ -59,7 +59,7 @@ pub(super) const GROUP: usize = 64;
 impl Lane {
     fn new(heavy: usize, running: usize) -> Self {
         let (running, waiting) = (Semaphore::new(running), Semaphore::new(WAITING));
-        Self { heavy, running, waiting, yields: false }
+        Self { light: LightLimit::new(heavy), running, waiting, yields: false }
     }
 
     /// Runs a computation; the weight is about how many bytes it reads.
@@ -72,15 +72,21 @@ impl Lane {
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, ApiError>> + Send {
-        if weight < self.heavy {
-            return Either::Left(ready(Ok(work())));
+        if self.light.admits(weight) {
+            return Either::Left(ready(Ok(self.light.measured(weight, work))));
         }
+        let work = move || self.light.measured(weight, work);
         // Boxed, so that the futures of light requests have no room for it: the allocator needs a lock for more than a
         // KiB.
         Either::Right(Box::pin(self.run_apart(weight, work)))
     }
 
-    async fn run_apart<T: Send + 'static>(
+    /// Runs a computation on a thread of its own, since its weight says little of how long it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lane::run`].
+    pub(super) async fn run_apart<T: Send + 'static>(
         &'static self,
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
@@ -149,6 +155,7 @@ mod tests {
     use axum::response::IntoResponse as _;
 
     use super::*;
+    use crate::java_regex::Pattern;
 
     fn lane() -> &'static Lane {
         Box::leak(Box::new(Lane::new(1000, 1)))
@@ -178,5 +185,31 @@ mod tests {
         assert_eq!(running.await.unwrap().unwrap(), "ran");
         assert_eq!(waiting.await.unwrap().unwrap(), "waited");
         assert_eq!(lane.waiting.available_permits(), WAITING);
+    }
+
+    /// Eight agents with 60 KB of a text that 640 patterns were backtracked in made all others wait for eight seconds.
+    #[tokio::test]
+    async fn what_turns_out_to_take_long_runs_apart_from_then_on() {
+        use std::thread::{ThreadId, current};
+
+        let lane = lane();
+        let pattern = Pattern::parse("(?<![0-9])[a-f][0-9]{1,4}(?![0-9])x").unwrap();
+        let search = |weight: usize| {
+            let (pattern, subject) = (pattern.clone(), "a12 ".repeat(weight * 10));
+            move || -> ThreadId {
+                assert_eq!(pattern.is_found_in(&subject), Ok(false));
+                current().id()
+            }
+        };
+        let here = current().id();
+        assert_eq!(lane.run(900, search(900)).await.unwrap(), here);
+        assert_ne!(lane.run(900, search(900)).await.unwrap(), here);
+        // What is light enough stays here.
+        assert_eq!(lane.run(1, search(1)).await.unwrap(), here);
+        assert_ne!(lane.run(800, || current().id()).await.unwrap(), here);
+        for _ in 0..2_000 {
+            lane.run(900, || ()).await.unwrap();
+        }
+        assert_eq!(lane.run(900, || current().id()).await.unwrap(), here);
     }
 }

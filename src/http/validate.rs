@@ -38,7 +38,8 @@ pub(super) async fn group(
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
     let weight = bytes.as_ref().map_or(0, Bytes::len);
-    let (group, operation) = TOOLS.run(weight, move || operation_of(bytes.as_deref())).await??;
+    let (group, operation) =
+        TOOLS.run_apart(weight, move || operation_of(bytes.as_deref())).await??;
     let permit = REPOSITORY.admit().await?;
     let check = move || {
         let _permit = permit;

@@ -12,6 +12,7 @@ pub(super) use place::is_terminator;
 use std::collections::{HashMap, HashSet};
 
 use super::ast::{Case, Direction, Reference};
+use super::effort::count_steps;
 use super::error::Overrun;
 use super::fold;
 use super::program::{Instruction, Program};
@@ -41,13 +42,9 @@ pub(super) fn find(program: &Program, subject: &[char]) -> Result<Option<(usize,
         opened: vec![0; program.captures as usize],
         captures: vec![None; program.captures as usize],
     };
-    for start in 0..=subject.len() {
-        if let Some(end) = run.program(0, start, &mut Goal::First)? {
-            return Ok(Some((start, end)));
-        }
-        run.captures.fill(None);
-    }
-    Ok(None)
+    let found = run.find_first();
+    count_steps(budget.saturating_sub(run.steps));
+    found
 }
 
 /// Returns whether no search in a subject of so many characters can run out of steps.
@@ -181,6 +178,16 @@ fn behind((at, place, moved): Thread, end: Option<usize>) -> Option<Thread> {
 }
 
 impl Backtracker<'_> {
+    fn find_first(&mut self) -> Result<Option<(usize, usize)>, Overrun> {
+        for start in 0..=self.subject.len() {
+            if let Some(end) = self.program(0, start, &mut Goal::First)? {
+                return Ok(Some((start, end)));
+            }
+            self.captures.fill(None);
+        }
+        Ok(None)
+    }
+
     fn step(&mut self) -> Result<(), Overrun> {
         self.steps = self.steps.checked_sub(1).ok_or(Overrun)?;
         Ok(())

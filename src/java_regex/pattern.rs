@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
 use super::ast::Ast;
+use super::effort::count_linear;
 use super::error::{Overrun, PatternError};
 use super::ledger::{AUTOMATONS, CACHE_BYTES, Charge, PATTERN_BYTES};
 use super::one_pass::OnePass;
@@ -146,7 +147,10 @@ impl Pattern {
             return Ok(false);
         }
         match self.0.linear_for(kind) {
-            Some(linear) => Ok(linear.is_match(subject)),
+            Some(linear) => {
+                count_linear(subject.len());
+                Ok(linear.is_match(subject))
+            }
             None => Ok(self.0.backtrack(subject)?.is_some()),
         }
     }
