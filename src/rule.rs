@@ -31,7 +31,10 @@ pub use exclusion::{Claim, Prover, decide_by_name};
 pub use explain::{Explained, ExplainedForm, explain};
 pub use fault::{RuleFault, RuleFaultKind};
 pub use lookup::{Actual, actual, lookup};
-pub use pins::{is_with_more_pins, joined_pins, parts, split_pins, with_pins, without_names};
+pub use pins::{
+    is_with_more_pins, joined_pins, parts, pin_of, split_pins, split_terms, with_pins,
+    without_names,
+};
 pub use puppetdb::{QueryFormat, to_covering_query, to_query, to_whole_query};
 pub use satisfy::{Formula, Outline, Satisfiability, Solver};
 pub use search::{RuleMatches, RuleSearch, SearchRange};

@@ -1,5 +1,6 @@
 //! The writes of the API, and the groups that they lead to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
 use super::wording::{counted, listed};
 use crate::hierarchy::{self, GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
-use crate::model::{EnvironmentName, Group, GroupId};
-use crate::rule::{parts, with_pins, without_names};
+use crate::model::{Condition, EnvironmentName, Group, GroupId};
+use crate::rule::{parts, pin_of, split_terms, with_pins, without_names};
 
 /// A write.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,8 +260,9 @@ fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Grou
         match (key.as_str(), value) {
             ("classes" | "config_data" | "variables", Value::Object(delta)) => {
                 let inner = whole.entry(key.as_str()).or_insert_with(|| Map::new().into());
+                let delta = if key == "variables" { Cow::Borrowed(delta) } else { by_class(delta) };
                 if let Value::Object(inner) = inner {
-                    merge(inner, delta);
+                    merge(inner, &delta);
                 }
             }
             ("classes" | "config_data" | "variables", Value::Null) => {}
@@ -276,6 +278,18 @@ fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Grou
     let group = Group { id, ..group };
     root_stays(hierarchy, &group, delta)?;
     Ok(group)
+}
+
+/// Returns a delta of classes with the names that a group has them by: without a leading `::`. One that names a class in
+/// both ways stays, and is refused as a group that does.
+fn by_class(delta: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    let name_of = |key: &str| key.strip_prefix("::").unwrap_or(key).to_owned();
+    if !delta.keys().any(|it| it.starts_with("::")) {
+        return Cow::Borrowed(delta);
+    }
+    let named: Map<String, Value> =
+        delta.iter().map(|(key, value)| (name_of(key), value.clone())).collect();
+    if named.len() == delta.len() { Cow::Owned(named) } else { Cow::Borrowed(delta) }
 }
 
 fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
@@ -300,19 +314,26 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
     Ok(Planned { changes: GroupChanges::removal(id), answer: WriteOutcome::Done })
 }
 
-type Rule = Option<Arc<crate::model::Condition>>;
+type Rule = Option<Arc<Condition>>;
 
 fn pinned(group: &Group, nodes: &[String]) -> Rule {
     let (own, mut pins) = rule_and_pins(group);
-    let mut known: HashSet<Arc<str>> = pins.iter().cloned().collect();
-    for node in nodes {
-        if !known.contains(node.as_str()) {
-            let pin: Arc<str> = node.as_str().into();
-            known.insert(Arc::clone(&pin));
-            pins.push(pin);
+    let named = group.rule.as_deref().map(|it| split_terms(it).1).unwrap_or_default();
+    let is_pinned_among_others = pins.is_empty() && !named.is_empty();
+    // No node has an empty certname.
+    let mut known: HashSet<&str> = named.into_iter().map(AsRef::as_ref).chain([""]).collect();
+    let new = nodes.iter().filter(|it| known.insert(it)).map(|it| Arc::from(it.as_str()));
+    match own {
+        // Within another rule these names would be no pinned nodes any more, which can be unpinned.
+        Some(Condition::Or(mut terms)) if is_pinned_among_others => {
+            terms.extend(new.map(pin_of));
+            Some(Arc::new(Condition::Or(terms)))
+        }
+        own => {
+            pins.extend(new);
+            with_pins(own, &pins).map(Arc::new)
         }
     }
-    with_pins(own, &pins).map(Arc::new)
 }
 
 /// Returns the rule without pins, and which nodes were pinned; `None` if none was.
@@ -383,6 +404,7 @@ fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Plan
 mod tests {
     use super::*;
     use crate::hierarchy::root_group;
+    use crate::rule;
 
     fn names(prefix: &str, count: usize) -> Vec<String> {
         (0..count).map(|it| format!("{prefix}{it}.example.com")).collect()
@@ -390,6 +412,36 @@ mod tests {
 
     fn group(rule: Rule) -> Group {
         Group { rule, ..root_group().unwrap() }
+    }
+
+    #[test]
+    fn what_is_pinned_can_be_unpinned_whatever_shape_the_rule_has() {
+        let (a, b) = (json!(["=", ["fact", "a"], "x"]), json!(["=", ["fact", "b"], "y"]));
+        let named = |name: &str| json!(["=", "name", name]);
+        let both = json!(["or", a, b]);
+        for (before, pinned_too) in [
+            (Value::Null, json!(["or", named("n")])),
+            (a.clone(), json!(["or", a, named("n")])),
+            (both.clone(), json!(["or", both, named("n")])),
+            (json!(["or", a, named("p")]), json!(["or", a, named("p"), named("n")])),
+            (json!(["or", a, b, named("p")]), json!(["or", a, b, named("p"), named("n")])),
+            (json!(["or", named("p"), a]), json!(["or", named("p"), a, named("n")])),
+            (json!(["or", both, named("p")]), json!(["or", both, named("p"), named("n")])),
+        ] {
+            let read =
+                |rule: &Value| (!rule.is_null()).then(|| Arc::new(rule::read(rule).unwrap()));
+            let write = |rule: Rule| rule.map_or(Value::Null, |it| rule::to_value(&it));
+            let group = group(read(&before));
+            let nodes = ["", "n", "p"].map(str::to_owned);
+            let nodes = if before.to_string().contains("\"p\"") { &nodes[..] } else { &nodes[..2] };
+            let after = Group { rule: pinned(&group, nodes), ..group.clone() };
+            assert_eq!(write(after.rule.clone()), pinned_too, "{before}");
+            assert_eq!(hierarchy::changed_keys(&group, &after), [GroupKey::Pinned], "{before}");
+            let (rule, gone) = unpinned(&after, &HashSet::from(["n"])).unwrap();
+            assert_eq!((write(rule.clone()), gone), (before.clone(), HashSet::from(["n"])));
+            let again = Group { rule, ..group.clone() };
+            assert_eq!(hierarchy::changed_keys(&after, &again), [GroupKey::Pinned], "{before}");
+        }
     }
 
     /// Each name was compared with each: a request of 3 MB took 200 s, in which no other write was made.

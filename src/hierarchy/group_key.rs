@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::model::{Condition, Group};
-use crate::rule::{is_with_more_pins, split_pins};
+use crate::rule::{is_with_more_pins, split_pins, split_terms};
 
 /// A key of a group, as files name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -66,17 +66,32 @@ impl GroupKey {
             Self::Parent => before.parent != after.parent,
             Self::Environment => before.environment != after.environment,
             Self::EnvironmentTrumps => before.environment_trumps != after.environment_trumps,
-            Self::Rule => {
-                let rules = before.rule.as_deref().zip(after.rule.as_deref());
-                rule_and_pins(before).0 != rule_and_pins(after).0
-                    && !rules.is_some_and(|(before, after)| is_with_more_pins(after, before))
-            }
-            Self::Pinned => rule_and_pins(before).1 != rule_and_pins(after).1,
+            Self::Rule => rule_differs(before, after),
+            Self::Pinned => pins_differ(before, after),
             Self::Classes => before.classes != after.classes,
             Self::ConfigData => before.config_data != after.config_data,
             Self::Variables => before.variables != after.variables,
         }
     }
+}
+
+/// Returns whether the rules of two forms of a group differ in more than what they pin.
+fn rule_differs(before: &Group, after: &Group) -> bool {
+    let only_pins = |before: &Condition, after: &Condition| {
+        let ((own, pins), (new, new_pins)) = (split_terms(before), split_terms(after));
+        is_with_more_pins(after, before) || own == new && pins != new_pins
+    };
+    let rules = before.rule.as_deref().zip(after.rule.as_deref());
+    rule_and_pins(before).0 != rule_and_pins(after).0
+        && !rules.is_some_and(|(before, after)| only_pins(before, after))
+}
+
+/// Returns whether the rules of two forms of a group differ in what they pin, in the console's shape or among other terms.
+fn pins_differ(before: &Group, after: &Group) -> bool {
+    let names = |rule| split_terms(rule).1;
+    let [names, new_names] =
+        [before, after].map(|it| it.rule.as_deref().map(names).unwrap_or_default());
+    rule_and_pins(before).1 != rule_and_pins(after).1 || names != new_names
 }
 
 /// A text is not a key of a group.

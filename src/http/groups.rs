@@ -212,9 +212,11 @@ pub(super) async fn rules(
         let hierarchy = &context.snapshot.estate.hierarchy;
         let answer = find(hierarchy, &id, &uri).map(|index| {
             let inherited = inherited_rule(hierarchy, index);
-            let query = |format| translated(inherited.as_ref(), format);
+            let own = hierarchy.group(index).rule.as_deref();
+            // A group without a rule of its own has no nodes, whatever it inherits.
+            let query = |format| translated(own.and(inherited.as_ref()), format);
             GroupRules {
-                rule: hierarchy.group(index).rule.as_deref().map(rule::to_value),
+                rule: own.map(rule::to_value),
                 rule_with_inherited: inherited.as_ref().map(rule::to_value),
                 translated: TranslatedRule {
                     nodes_query_format: query(QueryFormat::Nodes),
@@ -258,7 +260,7 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
         let body = bytes.map(|it| to_json_within(&it, RULE_VALUES)).transpose()?;
         query_of(&body.unwrap_or_default(), format)
     };
-    TOOLS.run(weight, translate).await?
+    TOOLS.run_apart(weight, translate).await?
 }
 
 /// Translates the rule of a body. A string is one value of JSON, whatever it says: its bytes and its comparisons are

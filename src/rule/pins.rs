@@ -12,11 +12,20 @@ pub fn with_pins(rule: Option<Condition>, pinned: &[Arc<str>]) -> Option<Conditi
     if pinned.is_empty() {
         return rule;
     }
-    let pins = pinned.iter().map(|name| {
-        let comparison = Comparison::Equals(Arc::clone(name));
-        Condition::Test(Test { path: Path::Name, comparison })
-    });
+    let pins = pinned.iter().map(|name| pin_of(Arc::clone(name)));
     Some(Condition::Or(rule.into_iter().chain(pins).collect()))
+}
+
+/// Returns the term that pins a node.
+pub fn pin_of(name: Arc<str>) -> Condition {
+    Condition::Test(Test { path: Path::Name, comparison: Comparison::Equals(name) })
+}
+
+/// Returns the terms at the top of a rule, of whatever shape it is, and the nodes that others of them pin.
+pub fn split_terms(rule: &Condition) -> (Vec<&Condition>, Vec<&Arc<str>>) {
+    let Condition::Or(terms) = rule else { return (vec![rule], Vec::new()) };
+    let own = terms.iter().filter(|it| pinned(it).is_none()).collect();
+    (own, terms.iter().filter_map(pinned).collect())
 }
 
 /// Takes a rule of the console's shape apart into the rule proper and the pinned nodes.

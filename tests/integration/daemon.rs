@@ -526,8 +526,16 @@ fn a_node_whose_rules_cannot_be_evaluated_is_not_left_out_of_a_group() {
 #[test]
 fn a_rule_that_every_node_meets_has_queries() {
     let repository = GitRepository::new();
-    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    let id = "aaaaaaaa-0000-4000-8000-000000000001";
+    repository.commit("first", &[("groups/a.yaml", &format!("name: A\nid: {id}\n"))]);
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    // A group without a rule has no nodes, though its parent has.
+    let without = daemon.get(&format!("/v1/groups/{id}/rules")).json();
+    assert_eq!(without["rule_with_inherited"], json!(["and", ["~", "name", ".*"]]));
+    assert_eq!(
+        without["translated"],
+        json!({"nodes_query_format": null, "inventory_query_format": null})
+    );
     let of_root = daemon.get("/v1/groups/00000000-0000-4000-8000-000000000000/rules").json();
     let every_node = json!(["~", "certname", ".*"]);
     assert_eq!(

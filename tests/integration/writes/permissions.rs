@@ -1,6 +1,6 @@
 //! The scopes of writes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Hub, ROOT};
@@ -52,6 +52,36 @@ fn nodes_that_a_rule_names_as_pins_do_are_unpinned_and_pinned() {
         let rule = daemon.get(&path).json()["rule"].to_string();
         assert!(rule.contains(r#"["=","name","d"]"#), "{document}: {rule}");
     }
+}
+
+#[test]
+fn a_delta_names_classes_with_or_without_two_colons() {
+    let text = format!("name: Db\nid: {DB}\nclasses:\n  \"::apache\": {{port: 80}}\n  ntp: {{}}\n");
+    let hub = Hub::new(&[("groups/db.yaml", &text)]);
+    let daemon = hub.serve(&[]);
+    let path = format!("/v1/groups/{DB}");
+    for key in ["classes", "config_data"] {
+        for (delta, expected) in [
+            (json!({"::apache": {"docroot": "/a"}}), json!({"docroot": "/a"})),
+            (json!({"apache": {"docroot": "/b"}}), json!({"docroot": "/b"})),
+            (json!({"::apache": {"docroot": null}}), json!({})),
+            (json!({"::apache": null, "::ntp": null}), Value::Null),
+        ] {
+            let answer = daemon.request("POST", &path, &json!({key: delta}).to_string());
+            assert_eq!(answer.status, 200, "{delta}: {}", answer.body);
+            let mut apache = answer.json()[key]["apache"].clone();
+            if let Some(values) = apache.as_object_mut() {
+                values.remove("port");
+            }
+            assert_eq!(apache, expected, "{key} {delta}");
+        }
+    }
+    let twice = json!({"classes": {"::a": {}, "a": {}}}).to_string();
+    let refused = daemon.request("POST", &path, &twice);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.contains("is set twice"), "{}", refused.body);
+    let file = hub.show("groups/db.yaml").unwrap();
+    assert!(!file.contains("apache"), "{file}");
 }
 
 #[test]
