@@ -287,7 +287,7 @@ fn a_group_moves_below_one_that_the_same_import_makes() {
         let all = all.as_array_mut().unwrap();
         all.iter_mut().find(|it| it["id"] == SHOP).unwrap()["parent"] = json!(new);
         all.push(json!({"id": new, "name": "New", "parent": place, "classes": {}}));
-        let body = serde_json::Value::from(all.clone()).to_string();
+        let body = Value::from(all.clone()).to_string();
         daemon.request_with("POST", "/v1/import-hierarchy", header, &body)
     };
     for place in [DB, ROOT] {
