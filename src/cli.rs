@@ -19,6 +19,7 @@ mod import;
 mod init;
 mod lint;
 mod man;
+mod masks;
 mod node;
 mod node_list;
 mod nodes;

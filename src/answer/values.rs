@@ -83,9 +83,19 @@ impl Answer {
     ///
     /// Returns an error if it gets nothing.
     pub fn of(estate: &Estate, node: &Node) -> Result<Self, NoAnswer> {
+        Self::with_values_of(estate, node, node)
+    }
+
+    /// Returns what a node gets, as people are shown it: its groups are those that its own facts match, and its
+    /// values have the facts of `shown` in them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it gets nothing.
+    pub fn with_values_of(estate: &Estate, node: &Node, shown: &Node) -> Result<Self, NoAnswer> {
         let groups = matches(&estate.hierarchy, node)?;
         // Blame is for people.
-        let explanation = conclude(estate, node, &groups, WithheldFacts::Mark)?;
+        let explanation = conclude(estate, shown, &groups, WithheldFacts::Mark)?;
         match &explanation.outcome {
             Outcome::Classified(result) => Ok(Self::read(&explanation, result)),
             Outcome::Conflict(conflicts) => {

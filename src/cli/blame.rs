@@ -14,6 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Exit;
 use super::client::{IdentityArgs, error_kind, read_object, server_of_environment};
+use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::{BudgetArgs, locate};
@@ -47,6 +48,8 @@ pub(super) struct BlameCommand {
     rev: Option<String>,
     #[command(flatten)]
     facts: NodeArgs,
+    #[command(flatten)]
+    masks: MaskArgs,
     #[command(flatten)]
     budget: BudgetArgs,
     /// How the values are written
@@ -99,6 +102,7 @@ impl BlameCommand {
     fn walk(&self, output: &mut Output) -> Result<Exit> {
         let (now, format) = (Timestamp::now(), self.format.data());
         let node = self.facts.node(&self.node)?;
+        let shown = self.masks.masks().node(&node).into_owned();
         let located = locate(self.repo.as_deref().unwrap_or(Path::new(".")));
         let (repository, directory) = match located {
             Err(error) if self.repo.is_none() => {
@@ -116,7 +120,8 @@ impl BlameCommand {
         };
         let blame =
             reconcile::Blame::new(&repository, &directory, self.budget.budget(), &is_wanted)
-                .with_pages(repository.origin().as_ref().and_then(pages_of));
+                .with_pages(repository.origin().as_ref().and_then(pages_of))
+                .shown_as(&shown);
         let (mut values, mut written) = (Vec::new(), Ok(()));
         let mut report = |value| {
             let value = BlamedValue::from(value);

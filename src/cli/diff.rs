@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 
 use super::Exit;
+use super::masks::MaskArgs;
 use super::nodes::NodesArgs;
 use super::output::Output;
 use super::repository::BudgetArgs;
@@ -43,6 +44,8 @@ pub(super) struct DiffCommand {
     budget: BudgetArgs,
     #[command(flatten)]
     nodes: NodesArgs,
+    #[command(flatten)]
+    masks: MaskArgs,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: DiffFormat,
@@ -73,7 +76,8 @@ impl DiffCommand {
         let [base, head] = range.states(&self.repo)?;
         let base = LoadedSide::load(self.repo.clone(), base, self.budget.clone())?;
         let head = LoadedSide::load(self.repo.clone(), head, self.budget.clone())?;
-        let comparison = StateComparison::new(base.side()?, head.side()?);
+        let comparison =
+            StateComparison::new(base.side()?, head.side()?).masked_by(self.masks.masks());
         let (mut impact, unreadable) = self.gather([&base, &head], &comparison, output)?;
         for bad in &unreadable {
             output.note(&format!("warning: {bad}"));

@@ -4,19 +4,22 @@ pub(super) mod draw;
 pub(super) mod group;
 mod places;
 mod remote;
+mod shown;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
 use super::client::{IdentityArgs, server_of_environment};
+use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
 use crate::classification::{
-    self, ClassificationFault, Explanation, Outcome, WithheldFacts, conclude, matches,
+    ClassificationFault, Explanation, Outcome, WithheldFacts, conclude, matches,
 };
 use crate::hierarchy::{Estate, GroupIndex};
+use crate::masking::{MaskSetting, Masks};
 use crate::model::{GroupId, Node};
 use draw::ShownGroups;
 use places::WrittenPlaces;
@@ -32,6 +35,8 @@ pub(super) struct ExplainCommand {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
+    #[command(flatten)]
+    masks: MaskArgs,
     /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without DIR, --rev, --facts and --trusted]
     #[arg(
         long,
@@ -85,14 +90,17 @@ impl ExplainCommand {
                 (None, Some(format)) => explained.write(format, output),
                 _ => {
                     let (estate, node) = explained.checked()?;
-                    self.explain(&estate, &node, &|_| explained.places(&self.node), output)
+                    let masks = Masks::of_settings(&[MaskSetting::None]);
+                    let places = |_: &Explanation<'_>| explained.places(&self.node);
+                    // The daemon has masked the node.
+                    self.explain(&estate, (&node, &masks), &places, output)
                 }
             };
         }
         let (estate, loaded) = self.repository.valid()?;
         let places = |explanation: &Explanation<'_>| WrittenPlaces::in_files(&loaded, explanation);
         let node = self.facts.node(&self.node)?;
-        let exit = self.explain(&estate, &node, &places, output)?;
+        let exit = self.explain(&estate, (&node, &self.masks.masks()), &places, output)?;
         if self.format.data().is_none() {
             self.facts.note_absence(&estate, output);
         }
@@ -103,13 +111,13 @@ impl ExplainCommand {
     fn explain(
         &self,
         estate: &Estate,
-        node: &Node,
+        (node, masks): (&Node, &Masks),
         places: &dyn Fn(&Explanation<'_>) -> WrittenPlaces,
         output: &mut Output,
     ) -> Result<Exit> {
         if let Some(wanted) = &self.group {
             let index = find(estate, wanted)?;
-            let why = group::Membership::of(&estate.hierarchy, index, node);
+            let why = group::Membership::of(&estate.hierarchy, index, node).masked_by(masks);
             output.data(&match self.format.data() {
                 None => why.draw(output.colour()),
                 Some(format) => format.write(&why.to_value()),
@@ -126,7 +134,8 @@ impl ExplainCommand {
                     && let Some(index) = estate.hierarchy.find(error.group)
                     && self.format.data().is_none()
                 {
-                    let why = group::Membership::of(&estate.hierarchy, index, node);
+                    let why =
+                        group::Membership::of(&estate.hierarchy, index, node).masked_by(masks);
                     output.data(&why.draw(output.colour()))?;
                 }
                 return Err(error.into());
@@ -135,9 +144,11 @@ impl ExplainCommand {
         output.data(&match self.format.data() {
             None => {
                 let shown = if self.all { ShownGroups::All } else { ShownGroups::Matching };
-                draw::draw(&explanation, &places(&explanation), shown, output.colour())
+                let places = places(&explanation);
+                let explanation = shown::with_values_of(&explanation, &masks.node(node))?;
+                draw::draw(&explanation, &places, (shown, masks), output.colour())
             }
-            Some(format) => format.write(&classification::explanation(&explanation)),
+            Some(format) => format.write(&shown::document(&explanation, masks)?),
         })?;
         Ok(match explanation.outcome {
             Outcome::Classified(_) => Exit::Fine,

@@ -18,11 +18,12 @@ use super::node_request::NodeRequest;
 use super::openapi::errors::{ClassificationErrors, FactsErrors, SnapshotErrors, UnknownNodeOrKey};
 use super::openapi::parameters::{BlamedKey, SnapshotParameters};
 use super::original_uri::OriginalUri;
+use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
 use crate::model::Node;
-use crate::reconcile::{self, BlameError, Controller, LookupError};
+use crate::reconcile::{self, AskedNode, BlameError, Controller, LookupError};
 
 /// How long one walk may take; then the request gets 503.
 const LONGEST: Duration = Duration::from_mins(2);
@@ -48,6 +49,7 @@ static WALKS: Turns = Turns::new();
 pub(super) async fn blame(
     State(controller): State<Arc<Controller>>,
     State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
@@ -58,8 +60,9 @@ pub(super) async fn blame(
     let gone = CancellationToken::new();
     // The handler ends when the client disconnects, and the walk with it.
     let _stop = gone.clone().drop_guard();
-    let walk =
-        Arc::new(RequestedWalk { controller, context, node: node.into_node(), key, uri, gone });
+    let node = node.into_node();
+    let shown = privacy.shown(node.clone());
+    let walk = Arc::new(RequestedWalk { controller, context, node, shown, key, uri, gone });
     let brief = Arc::clone(&walk);
     if let Some(response) = run(move || brief.run(BRIEF)).await? {
         return Ok(response);
@@ -84,6 +87,8 @@ struct RequestedWalk {
     controller: Arc<Controller>,
     context: SnapshotContext,
     node: Node,
+    /// The node as it is shown.
+    shown: Node,
     key: Option<String>,
     uri: OriginalUri,
     /// Cancelled when the client has gone.
@@ -98,7 +103,8 @@ impl RequestedWalk {
         let mut values: Vec<BlamedValue> = Vec::new();
         let (commit, key) = (self.context.snapshot.commit, self.key.as_deref());
         let mut report = |it: reconcile::BlamedValue| values.push(it.into());
-        let walked = self.controller.blame(commit, &self.node, key, &is_wanted, &mut report);
+        let asked = AskedNode { node: &self.node, shown: &self.shown };
+        let walked = self.controller.blame(commit, asked, key, &is_wanted, &mut report);
         let answer = match walked {
             Err(BlameError::Stopped) => return None,
             Err(error) => Err(blame_error(error, &self.uri)),

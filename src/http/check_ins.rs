@@ -19,7 +19,7 @@ use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
-use crate::classification::{self, WithheldFacts};
+use crate::classification::{self, Outcome, WithheldFacts};
 use crate::facts::RowRoom;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
@@ -234,10 +234,15 @@ impl CheckInReader {
         let snapshot = snapshot.filter(|_| self.check_ins.lost(&check_in).is_none());
         // Not the whole document: it has the facts a second time.
         let parts = snapshot.and_then(|snapshot| {
-            let explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
-            let classification = classification::final_classification(&explained);
+            let mut explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
             let mut matches = classification::match_explanations(&explained);
             self.privacy.mask_explanation(&mut matches);
+            // A fact may have been stored before it was masked.
+            if let Outcome::Classified(result) = &mut explained.outcome {
+                let shown = self.privacy.masks().node(node);
+                result.show_facts_of(&snapshot.estate, &shown).ok()?;
+            }
+            let classification = classification::final_classification(&explained);
             Some((classification, matches))
         });
         let (classification, explanation) = parts.unwrap_or_else(|| (None, Map::new().into()));

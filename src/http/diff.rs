@@ -19,6 +19,7 @@ use super::fleet::{self, Surveyor};
 use super::json_list::CHUNK;
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{ComparisonErrors, PathErrors, StoreErrors, ValidCommitErrors};
+use super::privacy::PrivacyPolicy;
 use super::streamed::{self, Chunk};
 use super::types::{Diff, DiffSide};
 use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey, SurveyTooLarge};
@@ -55,6 +56,7 @@ pub(super) async fn diff(
     State(controller): State<Arc<Controller>>,
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,
+    State(privacy): State<PrivacyPolicy>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let turn = COMPARISONS.take().await?;
@@ -63,7 +65,8 @@ pub(super) async fn diff(
     let watch = presence.watch();
     let compare = move || {
         let _permits = (&turn, permit);
-        let compared = FleetComparison { controller, check_ins, facts, watch }.of(&base, &head)?;
+        let compared =
+            FleetComparison { controller, check_ins, facts, privacy, watch }.of(&base, &head)?;
         let size = compared.size;
         let mut text = DiffText { compared, progress: Progress::Start, room: None };
         let first = text.next_chunk();
@@ -92,6 +95,7 @@ struct FleetComparison {
     controller: Arc<Controller>,
     check_ins: CheckIns,
     facts: FactsPolicy,
+    privacy: PrivacyPolicy,
     watch: ClientWatch,
 }
 
@@ -115,6 +119,7 @@ impl FleetComparison {
         let indexes = [&old, &new].map(|it| it.index().clone());
         let comparison =
             StateComparison::with_indexes(before, after, indexes).stopped_by(self.watch.flag());
+        let comparison = comparison.masked_by(self.privacy.masks().clone());
         let paths = old.mentioned().union(new.mentioned());
         let paths = paths.with_mixtures([before.estate, after.estate]);
         let (survey, unreadable) = self.survey(&comparison, &paths)?;

@@ -16,7 +16,7 @@ use super::error::ApiError;
 use super::groups::find;
 use super::known_node::{answered, known};
 use super::node_lookup::NodeLookup;
-use super::node_request::NodeRequest;
+use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
     ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
 };
@@ -30,7 +30,7 @@ use super::types::{GroupRef, LocatedValue, Membership, MembershipRule};
 use crate::classification::{WithheldFacts, enc_document};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::Node;
-use crate::reconcile::Controller;
+use crate::reconcile::{AskedNode, Controller};
 use crate::rule;
 
 /// For each value that a node gets, the group, file and line that define it.
@@ -48,13 +48,17 @@ use crate::rule;
 pub(super) async fn values(
     State(controller): State<Arc<Controller>>,
     State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     let (context, node) = answered(&lookup, context, &uri, &request).await?;
     let locate = move || {
-        let located = controller.locate(context.snapshot.commit, &node.into_node());
+        let node = node.into_node();
+        let shown = privacy.masks().node(&node);
+        let asked = AskedNode { node: &node, shown: &shown };
+        let located = controller.locate(context.snapshot.commit, asked);
         let located = located.map_err(|error| blame_error(error, &uri));
         let values = located.map(|it| it.into_iter().map(LocatedValue::from).collect::<Vec<_>>());
         Ok::<_, ApiError>(context.json(values))
@@ -62,7 +66,7 @@ pub(super) async fn values(
     REPOSITORY.run(locate).await
 }
 
-/// The ENC document that a node gets, without a check-in.
+/// The ENC document that a node gets, without a check-in: masked facts are marked in its values.
 #[utoipa::path(
     get, path = "/controller/nodes/{name}/enc", operation_id = "node_enc", tag = "Controller",
     params(("name" = String, Path), SnapshotParameters),
@@ -76,6 +80,7 @@ pub(super) async fn values(
 )]
 pub(super) async fn enc(
     State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
@@ -83,11 +88,23 @@ pub(super) async fn enc(
     let node = known(&lookup, &context, &uri, &request).await?;
     let weight = weight(&node);
     let write = move || {
-        let document =
-            classified(&context, &node, WithheldFacts::Refuse, |_, result| enc_document(result))?;
+        let document = shown_document(&context, &privacy, &node)?;
         Ok(context.respond(([(header::CONTENT_TYPE, "text/yaml")], document)))
     };
     TOOLS.run(weight, write).await?
+}
+
+/// Writes the ENC document of a node with the values that people are shown.
+fn shown_document(
+    context: &SnapshotContext,
+    privacy: &PrivacyPolicy,
+    node: &ProvedNode,
+) -> Result<String, ApiError> {
+    classified(context, node, WithheldFacts::Mark, |_, result| {
+        let mut result = result.clone();
+        result.show_facts_of(&context.snapshot.estate, &privacy.masks().node(node))?;
+        Ok(enc_document(&result))
+    })?
 }
 
 /// Whether a node is in a group, and why: the rules of the group and of its ancestors, every term evaluated.

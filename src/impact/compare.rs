@@ -25,7 +25,7 @@ impl StateComparison<'_> {
                 conclude(estate, node, &groups?, WithheldFacts::Mark)
             });
         let standing = [standing(&old), standing(&new)];
-        let differences = differences(self, &old, &new);
+        let differences = differences(self, &self.shown(node), &old, &new);
         if differences.is_empty() {
             return NodeComparison { standing, change: None };
         }

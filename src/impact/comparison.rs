@@ -1,5 +1,6 @@
 //! Two states of a repository, prepared for comparing nodes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ use super::shared_value::SharedValue;
 use super::version::StateVersion;
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
+use crate::masking::Masks;
 use crate::model::{Group, GroupId, Interpolation, Node};
 use crate::rule::evaluate;
 use crate::snapshot::Index;
@@ -82,6 +84,8 @@ pub struct StateComparison<'a> {
     references: References,
     /// Whether the answer is not needed any more.
     is_stopped: Arc<AtomicBool>,
+    /// The facts that are not shown in values; none if all are.
+    masks: Option<Masks>,
 }
 
 /// The groups of a state that match a node, parents first.
@@ -136,11 +140,25 @@ impl<'a> StateComparison<'a> {
             standings: Mutex::default(),
             references: References::default(),
             is_stopped: Arc::default(),
+            masks: None,
         };
         comparison.references = comparison.find_references();
         comparison.entangled = comparison.find_entangled();
         comparison.built_upon = comparison.find_built_upon();
         comparison
+    }
+
+    /// Masks facts in the values that differ. They are compared as they are: a change from one secret to another is a
+    /// change.
+    #[must_use]
+    pub fn masked_by(mut self, masks: Masks) -> Self {
+        self.masks = Some(masks);
+        self
+    }
+
+    /// Returns a node with the facts that values show.
+    pub(super) fn shown<'n>(&self, node: &'n Node) -> Cow<'n, Node> {
+        self.masks.as_ref().map_or(Cow::Borrowed(node), |it| it.node(node))
     }
 
     /// Makes the comparison of a node end early, with an answer of no use, once that becomes true.

@@ -11,12 +11,13 @@ use super::nodes::{Difference, GroupName, ProblemChange, ValueChange, ValueKind}
 use super::trouble::Trouble;
 use super::version::Result;
 use crate::classification::{ClassSources, Explanation, Final, Outcome, SourcedValue};
-use crate::model::{ClassName, Group, GroupId, Key, VariableName, same};
+use crate::model::{ClassName, Group, GroupId, Key, Node, VariableName, same};
 
 /// Returns what differs between the two classifications of a node, in the order in which people
-/// are shown it.
+/// are shown it. The values that are shown have the facts of `shown` in them.
 pub(super) fn differences(
     comparison: &StateComparison<'_>,
+    shown: &Node,
     old: &Result<'_>,
     new: &Result<'_>,
 ) -> Vec<Difference> {
@@ -36,7 +37,7 @@ pub(super) fn differences(
     }
     if let (Some(before), Some(after)) = (classified(old), classified(new)) {
         compare_values(before, after, &mut |differing| {
-            found.push(differing.between([before, after], comparison));
+            found.push(differing.between([before, after], comparison, shown));
         });
     }
     found
@@ -56,6 +57,7 @@ impl<'f> DifferingKey<'f, '_> {
         &self,
         [before, after]: [&Final<'_>; 2],
         comparison: &StateComparison<'_>,
+        shown: &Node,
     ) -> Difference {
         match self {
             Self::Environment => {
@@ -65,7 +67,8 @@ impl<'f> DifferingKey<'f, '_> {
             Self::ClassAdded(class) => Difference::ClassAdded((*class).to_owned()),
             Self::ClassRemoved(class) => Difference::ClassRemoved((*class).to_owned()),
             Self::Value { kind, class, name, values } => {
-                let [old, new] = values.map(|it| it.map(|it| comparison.share(&it.value)));
+                let [old, new] =
+                    values.map(|it| it.map(|it| comparison.share(&it.with_facts_of(shown))));
                 let (class, name) = (class.map(str::to_owned), (*name).to_owned());
                 Difference::Value(ValueChange { kind: *kind, class, name, old, new })
             }

@@ -7,8 +7,10 @@ use super::nodes::{NodeChange, Standing};
 use super::*;
 use crate::classification::{Conflicts, Outcome, Version, classified, classify, conflict_details};
 use crate::hierarchy::Hierarchy;
+use crate::masking::Masks;
 use crate::model::{Group, Individual, Interpolation, Node};
 use crate::rule;
+use crate::table::each_row;
 
 mod restricted;
 mod reverting;
@@ -210,6 +212,39 @@ fn a_setting_is_a_cause_like_a_change_of_a_group() {
     let change = comparison.node(&node).change.unwrap();
     let both = [ChangeRef::NodeFile(0), ChangeRef::Interpolation];
     assert_eq!(change.changes[0].causes, Causes::Together(both.into()));
+}
+
+#[test]
+fn secrets_are_compared_and_not_shown() {
+    let mut base = build(&[]);
+    base.interpolation = Interpolation::On;
+    let set = |estate: &Estate, text: &str| {
+        let variables = [("v".parse().unwrap(), json!(text))].into_iter().collect();
+        let own = Individual { variables, ..Individual::default() };
+        let mut estate = estate.clone();
+        Arc::make_mut(&mut estate.individuals).insert("n1".to_owned(), own);
+        estate
+    };
+    let mut node = Node::named("n1");
+    let secrets = [("password", "x"), ("old_password", "y"), ("same_password", "x"), ("os", "z")];
+    node.fact.extend(secrets.map(|(name, value)| (name.to_owned(), json!(value))));
+    let rows = [
+        ("$old_password", "$password", Some(["[masked]"; 2])),
+        ("$same_password", "$password", None),
+        ("x", "$password", None),
+        ("a $password", "b $password $os", Some(["a [masked]", "b [masked] z"])),
+    ];
+    each_row(rows, |(before, after, expected)| {
+        let (base, head) = (set(&base, before), set(&base, after));
+        let comparison = compare(&base, &head).masked_by(Masks::default());
+        let shown = comparison.node(&node).change.map(|it| match &it.changes[0].what {
+            Difference::Value(it) => {
+                [&it.old, &it.new].map(|it| Value::clone(it.as_ref().unwrap()))
+            }
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(shown, expected.map(|it| it.map(Value::from)));
+    });
 }
 
 #[test]

@@ -247,6 +247,25 @@ fn explanations_show_no_masked_value() {
 }
 
 #[test]
+fn what_a_rule_saw_at_a_path_is_masked() {
+    let own = masks(&["none", "app.dsn", "users.key", "trusted.key"]);
+    let rows = [
+        ("app.dsn = x", json!("x"), json!(MASKED)),
+        ("app.dsn.host = x", json!("x"), json!(MASKED)),
+        ("app ~ x", json!({"dsn": "x", "n": 1}), json!({"dsn": MASKED, "n": 1})),
+        ("users[0].key = x", json!("x"), json!(MASKED)),
+        ("trusted.key = x", Value::Null, Value::Null),
+        ("trusted.key = x", json!("x"), json!(MASKED)),
+        ("name = x", json!("x"), json!("x")),
+    ];
+    each_row(rows, |(rule, mut value, expected)| {
+        let Ok(Condition::Test(test)) = rule::read_console(rule) else { panic!("{rule}") };
+        own.mask_at(&test.path, &mut value);
+        assert_eq!(value, expected);
+    });
+}
+
+#[test]
 fn text_without_masked_values_is_not_copied() {
     let usual = Masks::default();
     for text in ["{}", "{\"os\": {\"a\": [1, {\"b\": \"token\"}]}}", "{\"token\": null}"] {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::masks::{DataRoot, Masks, OpenPaths, RootMasks};
-use crate::model::{MASKED, Node};
+use crate::model::{MASKED, Node, Path, Segment};
 
 impl Masks {
     /// Returns a node as it may be stored and shown.
@@ -92,15 +92,31 @@ impl Masks {
         }
     }
 
-    /// Masks what a rule saw at a path.
+    /// Masks what a rule saw at a path, as an explanation document writes it.
     fn mask_seen(&self, path: &[Value], value: &mut Value) {
         let Some((root, steps)) = path.split_first() else { return };
-        let masks = match root.as_str() {
-            Some("fact" | "facts") => self.root(DataRoot::Facts),
-            Some("trusted") => self.root(DataRoot::Trusted),
+        let Some(root) = root.as_str() else { return };
+        self.mask_below(root, steps.iter().filter_map(Value::as_str), value);
+    }
+
+    /// Masks what a rule saw at a path.
+    pub fn mask_at(&self, path: &Path, value: &mut Value) {
+        let Path::Segments(segments) = path else { return };
+        let Some((Segment::Key(root), steps)) = segments.split_first() else { return };
+        // The elements of a list have its path.
+        let keys = steps.iter().filter_map(|step| match step {
+            Segment::Key(key) => Some(key.as_ref()),
+            Segment::Index(_) => None,
+        });
+        self.mask_below(root, keys, value);
+    }
+
+    fn mask_below<'k>(&self, root: &str, keys: impl Iterator<Item = &'k str>, value: &mut Value) {
+        let masks = match root {
+            "fact" | "facts" => self.root(DataRoot::Facts),
+            "trusted" => self.root(DataRoot::Trusted),
             _ => return,
         };
-        let keys = steps.iter().filter_map(Value::as_str);
         match masks.lead(keys) {
             Some(place) => masks.mask_value(&place, value, &mut Vec::new(), &mut |_| {}),
             None if value.is_null() => {}

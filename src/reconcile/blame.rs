@@ -11,7 +11,7 @@ mod run;
 
 pub use cache::BlameCache;
 pub use pages::pages_of;
-pub use run::{Blame, BlameError, BlamedValue, LocatedValue};
+pub use run::{AskedNode, Blame, BlameError, BlamedValue, LocatedValue};
 
 #[cfg(test)]
 mod tests;

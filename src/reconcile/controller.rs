@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::attribution::Attribution;
-use super::blame::{BlameError, BlamedValue, LocatedValue};
+use super::blame::{AskedNode, BlameError, BlamedValue, LocatedValue};
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::CommitStatusReporter;
@@ -36,7 +36,7 @@ use crate::changeset::Operation;
 use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, FetchError, MirrorError, OpenError};
 use crate::history::History;
-use crate::model::{CommitId, Node};
+use crate::model::CommitId;
 use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::{Metrics, Scrape};
 
@@ -394,14 +394,15 @@ impl Controller {
     pub fn blame(
         &self,
         commit: CommitId,
-        node: &Node,
+        asked: AskedNode<'_>,
         key: Option<&str>,
         is_wanted: &(dyn Fn() -> bool + Sync),
         report: &mut dyn FnMut(BlamedValue),
     ) -> Result<(), BlameError> {
         let repository = self.stages.source.repository()?;
         let blame = self.stages.store.blame(&repository, commit, is_wanted)?;
-        blame.with_pages(self.stages.pages(&repository)).run(commit, node, key, report)
+        let blame = blame.with_pages(self.stages.pages(&repository)).shown_as(asked.shown);
+        blame.run(commit, asked.node, key, report)
     }
 
     /// Returns each value that a node gets at a commit with the place where it is written. Blocking.
@@ -409,10 +410,15 @@ impl Controller {
     /// # Errors
     ///
     /// Returns an error if the node has no answer, or the commit cannot be read.
-    pub fn locate(&self, commit: CommitId, node: &Node) -> Result<Vec<LocatedValue>, BlameError> {
+    pub fn locate(
+        &self,
+        commit: CommitId,
+        asked: AskedNode<'_>,
+    ) -> Result<Vec<LocatedValue>, BlameError> {
         let repository = self.stages.source.repository()?;
         let is_wanted = || true;
-        self.stages.store.blame(&repository, commit, &is_wanted)?.locate(commit, node)
+        let blame = self.stages.store.blame(&repository, commit, &is_wanted)?;
+        blame.shown_as(asked.shown).locate(commit, asked.node)
     }
 
     /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the

@@ -5,7 +5,7 @@ mod certificates;
 mod facts;
 mod fallback;
 mod ruby;
-mod servers;
+pub(crate) mod servers;
 mod unknown_facts;
 
 use std::path::PathBuf;

@@ -58,7 +58,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("answer", &["model", "hierarchy", "classification", "diagnostic"]),
     (
         "impact",
-        &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic", "document"],
+        &[
+            "model",
+            "rule",
+            "hierarchy",
+            "classification",
+            "masking",
+            "snapshot",
+            "diagnostic",
+            "document",
+        ],
     ),
     (
         "changeset",

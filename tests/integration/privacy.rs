@@ -1,7 +1,9 @@
 //! What of a node's facts is stored, shown and logged.
 
+mod commands;
 mod decisions;
 mod masks;
+mod readers;
 mod stored;
 
 use std::path::Path;

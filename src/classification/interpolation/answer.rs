@@ -39,6 +39,34 @@ impl Final<'_> {
             failure(estate, format!("variables.{name}"), source, fault)
         })
     }
+
+    /// Puts the facts of a node into the values as people are shown it: with its secrets masked. The values of a
+    /// classification by its own facts are replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an answer has no room for a fact.
+    pub fn show_facts_of(
+        &mut self,
+        estate: &Estate,
+        shown: &Node,
+    ) -> Result<(), ClassificationError> {
+        self.put_facts(estate, shown, WithheldFacts::Mark)
+    }
+}
+
+impl SourcedValue<'_> {
+    /// Returns the value with the facts of a node in it as people are shown it; [`MASKED`] where they have no room.
+    pub fn with_facts_of(&self, shown: &Node) -> Cow<'_, Value> {
+        if !self.is_expanded() {
+            return Cow::Borrowed(&self.value);
+        }
+        match Expander::new(shown, WithheldFacts::Mark).value(self.written) {
+            Ok(Some(value)) => Cow::Owned(value),
+            Ok(None) => Cow::Borrowed(self.written),
+            Err(_) => Cow::Owned(MASKED.into()),
+        }
+    }
 }
 
 fn put<'e, K: Display>(

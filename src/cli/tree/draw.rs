@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::places::WrittenPlaces;
+use super::shown::mask_seen;
 use crate::answer::AnswerKey;
 use crate::classification::{
     ClassSources, ConflictShare, Conflicts, Explanation, Final, Outcome, SourcedValue, ValueSource,
@@ -10,6 +11,7 @@ use crate::classification::{
 use crate::cli::page::{BOLD, Cell, GREEN, Page, RED};
 use crate::diagnostic::{Colour, visible};
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::masking::Masks;
 use crate::model::{ClassName, Condition, Key};
 use crate::rule::{Explained, ExplainedForm, explain};
 
@@ -69,7 +71,7 @@ pub(super) enum ShownGroups {
 pub(super) fn draw(
     explanation: &Explanation<'_>,
     places: &WrittenPlaces,
-    shown: ShownGroups,
+    (shown, masks): (ShownGroups, &Masks),
     colour: Colour,
 ) -> String {
     let mut pen = Pen::new(colour);
@@ -86,9 +88,11 @@ pub(super) fn draw(
         let group = hierarchy.group(found.group);
         let leaf = if explanation.leaves.contains(&found.group) { "  (leaf)" } else { "" };
         pen.line(depth, [group.name.as_str().into(), Cell::painted(leaf, DIM)]);
-        condition(&mut pen, depth + 1, &found.explain(explanation.node));
+        let mut explained = found.explain(explanation.node);
+        mask_seen(&mut explained, masks);
+        condition(&mut pen, depth + 1, &explained);
     }
-    misses(&mut pen, explanation, shown);
+    misses(&mut pen, explanation, shown, masks);
     pen.finish()
 }
 
@@ -128,7 +132,7 @@ pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) 
 }
 
 /// Draws the groups whose parent matches but that do not match themselves.
-fn misses(pen: &mut Pen, explanation: &Explanation<'_>, shown: ShownGroups) {
+fn misses(pen: &mut Pen, explanation: &Explanation<'_>, shown: ShownGroups, masks: &Masks) {
     let hierarchy = &explanation.estate.hierarchy;
     let matching: BTreeSet<GroupIndex> = explanation.matches.iter().map(|it| it.group).collect();
     // A group without a rule lets its descendants match through it.
@@ -161,7 +165,9 @@ fn misses(pen: &mut Pen, explanation: &Explanation<'_>, shown: ShownGroups) {
         let group = hierarchy.group(*index);
         pen.line(1, [group.name.as_str().into()]);
         if let Some(rule) = &group.rule {
-            condition(pen, 2, &explain(rule, explanation.node));
+            let mut explained = explain(rule, explanation.node);
+            mask_seen(&mut explained, masks);
+            condition(pen, 2, &explained);
         }
     }
 }

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::draw::{Pen, condition, shorten};
+use super::shown::mask_seen;
 use crate::cli::page::{BOLD, Cell};
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::masking::Masks;
 use crate::model::{Condition, Node, Test};
 use crate::rule::{Explained, ExplainedForm, explain};
 
@@ -26,6 +28,16 @@ impl<'h> Membership<'h> {
             (index, rule.map(|rule| explain(rule, node)))
         };
         Self { hierarchy, group, node, rules: lineage.into_iter().map(explained).collect() }
+    }
+
+    /// Masks the values that the rules saw.
+    pub(super) fn masked_by(mut self, masks: &Masks) -> Self {
+        for (_, explained) in &mut self.rules {
+            if let Some(explained) = explained {
+                mask_seen(explained, masks);
+            }
+        }
+        self
     }
 
     /// Returns the first group whose rule does not hold, or else the first whose rule could not be

@@ -10,12 +10,22 @@ use crate::blame::{KnownOrigins, Origin, Walked, lines_of, walk};
 use crate::diagnostic::Place;
 use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, OpenError, Repository};
-use crate::model::{Budget, CommitId, Node, Value};
+use crate::hierarchy::Estate;
+use crate::model::{Budget, CommitId, Interpolation, Node, Value};
 use crate::reconcile::build_queue::BuildQueue;
 use crate::reconcile::outcome::{BuildError, summary};
 use crate::reconcile::reading_cache::ReadingCache;
 use crate::reconcile::source::path_below;
 use crate::validation::Checked;
+
+/// A node that is asked about, and how people are shown it.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedNode<'n> {
+    /// The node as it is.
+    pub node: &'n Node,
+    /// The node with its secrets masked.
+    pub shown: &'n Node,
+}
 
 /// A value of a node's answer, and where it came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +103,8 @@ pub struct Blame<'b> {
     built: Option<(CommitId, Arc<Checked>)>,
     /// The pages of the repository on its forge.
     pages: Option<ForgePages>,
+    /// The node with the facts that values show; none if they show its own.
+    shown: Option<&'b Node>,
 }
 
 impl<'b> Blame<'b> {
@@ -106,7 +118,7 @@ impl<'b> Blame<'b> {
     ) -> Self {
         let context =
             WalkContext { repository, directory, budget, is_wanted, queue: None, readings: None };
-        Self { context, cache: None, built: None, pages: None }
+        Self { context, cache: None, built: None, pages: None, shown: None }
     }
 
     /// Reads each commit when a queue grants it: one at a time with all that is built; and shares the files
@@ -139,6 +151,13 @@ impl<'b> Blame<'b> {
         Self { pages, ..self }
     }
 
+    /// Shows values with the facts of this node in them, in which secrets are masked. What the node gets is still
+    /// found out by its own facts, so that a change from one secret to another is a change.
+    #[must_use]
+    pub fn shown_as(self, shown: &'b Node) -> Self {
+        Self { shown: Some(shown), ..self }
+    }
+
     /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and
     /// reports each value as soon as its commit is known.
     ///
@@ -167,6 +186,7 @@ impl<'b> Blame<'b> {
             })?;
         }
         let lines = self.lines(head, node, checked, &answer);
+        let shown = self.shown_values(estate, node)?;
         let mut found = KnownOrigins::new();
         let mut blamed = BlamedCommits::new(self.context.repository, self.pages.as_ref());
         let mut located = |key: &AnswerKey, origin: Origin| {
@@ -176,7 +196,7 @@ impl<'b> Blame<'b> {
             let (commit, pull_request) = blamed.get(commit)?;
             report(BlamedValue {
                 key: defined.key_text(key),
-                value: defined.value.clone(),
+                value: shown_value(shown.as_ref(), key, &defined.value),
                 group: defined.group.clone(),
                 place: lines.get(key).cloned(),
                 commit,
@@ -209,15 +229,22 @@ impl<'b> Blame<'b> {
         };
         let answer = Answer::of(estate, node)?;
         let lines = self.lines(head, node, checked, &answer);
+        let shown = self.shown_values(estate, node)?;
         let located = answer.values().iter().map(|(key, defined)| LocatedValue {
             key: defined.key_text(key),
-            value: defined.value.clone(),
+            value: shown_value(shown.as_ref(), key, &defined.value),
             group: defined.group.clone(),
             place: lines.get(key).cloned(),
         });
         let mut located: Vec<LocatedValue> = located.collect();
         located.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(located)
+    }
+
+    /// Returns the values as they are shown; none if they are shown as they are.
+    fn shown_values(&self, estate: &Estate, node: &Node) -> Result<Option<Answer>, NoAnswer> {
+        let shown = self.shown.filter(|_| estate.interpolation == Interpolation::On);
+        shown.map(|it| Answer::with_values_of(estate, node, it)).transpose()
     }
 
     /// Returns the file and line of each value that a file defines.
@@ -252,6 +279,12 @@ impl<'b> Blame<'b> {
         }
         lines
     }
+}
+
+/// Returns a value as it is shown.
+fn shown_value(shown: Option<&Answer>, key: &AnswerKey, value: &Value) -> Value {
+    let shown = shown.and_then(|it| it.values().get(key));
+    shown.map_or(value, |it| &it.value).clone()
 }
 
 fn did_you_mean(similar: Option<&str>) -> String {

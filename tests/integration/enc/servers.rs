@@ -11,13 +11,13 @@ use crate::program::{Daemon, clade};
 use crate::table::each_row;
 
 /// A server that gives every client the same answer, or none.
-pub(super) struct Stub {
-    pub(super) url: String,
+pub(crate) struct Stub {
+    pub(crate) url: String,
     asked: Arc<AtomicUsize>,
 }
 
 impl Stub {
-    pub(super) fn saying(answer: &'static str) -> Self {
+    pub(crate) fn saying(answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
