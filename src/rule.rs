@@ -25,7 +25,7 @@ pub use array_form::to_value;
 pub(crate) use console::opens_foreign_quote;
 pub use console::{comparison_ranges, read_console, to_console};
 pub use error::EvaluationError;
-pub use evaluate::{evaluate, holds};
+pub use evaluate::{evaluate, holds, search_steps};
 pub(crate) use evaluate::{found, stands};
 pub use exclusion::{Claim, Prover, decide_by_name};
 pub use explain::{Explained, ExplainedForm, explain};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::java_regex::steps_of_thread;
+use crate::rule::search_steps;
 
 /// The steps of searches that a light computation takes at most: one or two milliseconds.
 const STEPS: u64 = 200_000;
@@ -37,9 +37,9 @@ impl LightLimit {
 
     /// Runs a computation, and takes notice of how long its searches were.
     pub(super) fn measured<T>(&self, weight: usize, work: impl FnOnce() -> T) -> T {
-        let before = steps_of_thread();
+        let before = search_steps();
         let done = work();
-        let steps = steps_of_thread().wrapping_sub(before);
+        let steps = search_steps().wrapping_sub(before);
         if steps > STEPS {
             self.fall(weight, steps);
         } else if self.now.load(Ordering::Relaxed) < self.most {

@@ -15,6 +15,11 @@ use super::lookup::{Actual, actual};
 use crate::java_regex::{Overrun, Pattern};
 use crate::model::{Comparison, Condition, Decimal, Node, Order, is_written_as};
 
+/// Returns how many steps searches for patterns have taken on this thread, which rules are evaluated on, since it began.
+pub fn search_steps() -> u64 {
+    crate::java_regex::steps_of_thread()
+}
+
 /// Returns whether a condition holds for a node.
 ///
 /// # Errors

@@ -60,11 +60,11 @@ fn a_delta_names_classes_with_or_without_two_colons() {
     let hub = Hub::new(&[("groups/db.yaml", &text)]);
     let daemon = hub.serve(&[]);
     let path = format!("/v1/groups/{DB}");
-    for key in ["classes", "config_data"] {
+    for (key, empty) in [("classes", json!({})), ("config_data", Value::Null)] {
         for (delta, expected) in [
             (json!({"::apache": {"docroot": "/a"}}), json!({"docroot": "/a"})),
             (json!({"apache": {"docroot": "/b"}}), json!({"docroot": "/b"})),
-            (json!({"::apache": {"docroot": null}}), json!({})),
+            (json!({"::apache": {"docroot": null}}), empty.clone()),
             (json!({"::apache": null, "::ntp": null}), Value::Null),
         ] {
             let answer = daemon.request("POST", &path, &json!({key: delta}).to_string());
