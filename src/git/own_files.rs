@@ -125,10 +125,25 @@ fn check_all(directory: &Path) -> Result<(), git2::Error> {
     // libgit2 takes a repository whose settings it may not read for one without any, and a bare one for one that is not.
     let settings = directory.join("config");
     if !is_denied(&settings) {
-        return Ok(());
+        return check_ref_storage(&settings);
     }
     let message = format!("`{}` cannot be read: permission denied", settings.display());
     Err(git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, message))
+}
+
+/// Refuses a repository whose references libgit2 does not read: it would find none, or name a setting of git alone.
+fn check_ref_storage(settings: &Path) -> Result<(), git2::Error> {
+    // What cannot be parsed is for libgit2 to say.
+    let storage =
+        git2::Config::open(settings).and_then(|it| it.get_string("extensions.refstorage"));
+    let Ok(storage) = storage else { return Ok(()) };
+    if storage.eq_ignore_ascii_case("files") {
+        return Ok(());
+    }
+    let message = format!(
+        "it stores its references as {storage}, which is not supported: convert it with `git refs migrate --ref-format=files`"
+    );
+    Err(git2::Error::new(ErrorCode::GenericError, ErrorClass::Reference, message))
 }
 
 fn shared_with(directory: &Path) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 mod faults;
 mod mirror;
 mod reading;
+mod ref_storage;
 pub(crate) mod server;
 mod transports;
 
