@@ -5,6 +5,7 @@
 //! killed process left is put right by the next one.
 #![expect(clippy::disallowed_methods, reason = "the files of a working tree are the owner's")]
 
+mod attributes;
 mod index_lock;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use super::refs::referent;
 use super::regular_file::is_special;
 use crate::model::CommitId;
 
+use self::attributes::written_by_git_alone;
 use self::index_lock::IndexLock;
 
 /// More bytes than a file has that writes change: a document of 1 MiB, each of whose lines ends with two characters.
@@ -108,6 +110,7 @@ impl CheckedOut {
     /// Checks that files are as the commit has them; a file that it does not have must not be there.
     fn check_unchanged(&self, files: &[&str]) -> Result<(), PushError> {
         self.check_attributes(files)?;
+        self.check_conversions(files)?;
         for file in files {
             let is_unchanged = match self.repository.status_file(Path::new(file)) {
                 Ok(status) => status.is_empty(),
@@ -216,6 +219,21 @@ impl CheckedOut {
                     let message = format!("`{}` is not a regular file: remove it", path.display());
                     return Err(PushError::Failed(FetchError::new(FetchFailure::Other, message)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that libgit2 writes the files as git would.
+    fn check_conversions(&self, files: &[&str]) -> Result<(), PushError> {
+        for file in files {
+            let found = written_by_git_alone(&self.repository, Path::new(file));
+            if let Some(attribute) = found.map_err(|it| failed(&it))? {
+                return Err(PushError::Rejected(format!(
+                    "the file {file} of the working tree `{}` has the attribute `{attribute}`, by which git alone \
+                     writes it: remove the attribute, change the file with git, or check out another branch there",
+                    self.root.display()
+                )));
             }
         }
         Ok(())

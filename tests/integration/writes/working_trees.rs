@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{ROOT, create, has_git, post};
 use crate::program::{Daemon, GitRepository};
+use crate::table::each_row;
 
 const A: &str = "name: A\nid: aaaaaaaa-0000-4000-8000-00000000000a\n";
 const PATH: &str = "/v1/groups/aaaaaaaa-0000-4000-8000-00000000000a";
@@ -422,4 +423,52 @@ fn pipes_that_git_would_read_keep_no_write_waiting() {
         assert_eq!(status(&path), "", "{name}");
         assert_eq!(describe(&daemon, name).status, 200, "{name}");
     }
+}
+
+/// git would write other bytes than libgit2, and then report changes that nobody made, or fail.
+#[test]
+fn files_that_only_git_can_write_are_refused() {
+    if !has_git() {
+        return;
+    }
+    let wide = "working-tree-encoding=UTF-16LE-BOM";
+    let rows = [
+        (".gitattributes", format!("*.yaml text {wide}\n"), Some(wide)),
+        ("groups/.gitattributes", format!("*.yaml text {wide}\n"), Some(wide)),
+        (".git/info/attributes", format!("*.yaml {wide}\n"), Some(wide)),
+        (".gitattributes", format!("[attr]wide {wide}\n*.yaml wide\n"), Some(wide)),
+        (".gitattributes", "*.yaml filter=caps\n".to_owned(), Some("filter=caps")),
+        (".gitattributes", "*.yaml working-tree-encoding=utf-8\n".to_owned(), None),
+        (".gitattributes", "*.yaml text eol=crlf -filter\n".to_owned(), None),
+        (".gitattributes", "*.yaml ident\n".to_owned(), None),
+        (".gitattributes", format!("*.yml {wide}\n"), None),
+    ];
+    each_row(rows, |(place, attributes, refused)| {
+        let repository = repository();
+        let path = repository.path();
+        git(&path, &["config", "filter.caps.clean", "cat"]);
+        git(&path, &["config", "filter.caps.smudge", "cat"]);
+        std::fs::create_dir_all(path.join(".git/info")).unwrap();
+        std::fs::write(path.join(place), attributes).unwrap();
+        std::fs::remove_file(path.join("groups/a.yaml")).unwrap();
+        git(&path, &["checkout", "-q", "--", "groups/a.yaml"]);
+        git(&path, &["add", "."]);
+        git(&path, &["commit", "-q", "--allow-empty", "-m", "attributes"]);
+        let before = git(&path, &["rev-parse", "HEAD"]);
+        let daemon = serve(&repository, &[]);
+        let b = json!({"name": "B", "parent": ROOT, "classes": {}});
+        let written = [describe(&daemon, "d"), post(&daemon, "/v1/groups", &b)];
+        assert_eq!(status(&path), "");
+        let Some(attribute) = refused else {
+            assert_eq!(written.each_ref().map(|it| it.status), [200, 303], "{}", written[0].body);
+            return;
+        };
+        for (answer, file) in written.iter().zip(["groups/a.yaml", "groups/b.yaml"]) {
+            assert_eq!(answer.status, 403, "{}", answer.body);
+            assert!(answer.body.contains(attribute), "{}", answer.body);
+            assert!(answer.body.contains(file), "{}", answer.body);
+        }
+        assert_eq!(git(&path, &["rev-parse", "HEAD"]), before);
+        assert!(!path.join("groups/b.yaml").exists());
+    });
 }
