@@ -23,6 +23,7 @@ mod permitted;
 mod rejection;
 mod scope;
 mod subject;
+mod taken_paths;
 mod wording;
 
 pub use body::{disallowed_keys, read_group, read_json};

@@ -26,8 +26,8 @@ pub struct WriteContext<'g> {
     pub layout: &'g Layout,
     /// Returns the text of a file; none if there is none.
     pub read: &'g dyn Fn(&str) -> Option<String>,
-    /// Returns what stands at a path; none if nothing does.
-    pub kind: &'g dyn Fn(&str) -> Option<PathKind>,
+    /// Returns the names in a directory, with what stands there; the top is the empty path.
+    pub names: &'g dyn Fn(&str) -> Vec<(String, PathKind)>,
     /// Returns how often a group was edited; none if that is not known. Only asked where a client
     /// says what it read.
     pub serial: &'g dyn Fn(GroupId) -> Option<u64>,

@@ -1,18 +1,18 @@
 //! From a new set of groups to changed files.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
-use super::context::{PathKind, WriteContext};
+use super::context::WriteContext;
 use super::document::{amended, house_layout, new_document};
 use super::group_changes::GroupChanges;
 use super::layout::path_of;
 use super::parent_names::ParentNames;
 use super::rejection::{Rejection, RejectionKind};
+use super::taken_paths::TakenPaths;
 use crate::document::{self, Limits, Node};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
@@ -25,8 +25,7 @@ struct FilesDraft<'g> {
     files: BTreeMap<String, Option<String>>,
     /// The files of new groups.
     created: HashMap<GroupId, String>,
-    /// What the repository has at paths where groups may be written.
-    kinds: RefCell<HashMap<String, Option<PathKind>>>,
+    taken: TakenPaths<'g>,
 }
 
 /// The groups of one file that a write changes: the file is read once for all of them.
@@ -52,7 +51,7 @@ pub(super) fn changes(
         parents: ParentNames::of(new, concerned.iter().copied()),
         files: BTreeMap::new(),
         created: HashMap::new(),
-        kinds: RefCell::default(),
+        taken: TakenPaths::new(context.names),
     };
     let mut by_file: BTreeMap<&Arc<str>, FileEdits<'_>> = BTreeMap::new();
     for group in concerned {
@@ -145,6 +144,9 @@ impl FilesDraft<'_> {
                 Err(number) => return Err(stuck_at(number, &numbers, edits, path)),
             }
         };
+        if left.is_none() {
+            self.taken.note_removed(path);
+        }
         self.files.insert(path.to_string(), left);
         Ok(())
     }
@@ -159,36 +161,12 @@ impl FilesDraft<'_> {
             group,
             parent_file,
             &self.context.layout.groups,
-            &|it| self.is_taken(it),
-            &|it| self.is_file(it),
+            &|it| self.taken.is_taken(it),
+            &|it| self.taken.is_file(it),
         );
+        self.taken.note_written(&path);
         self.created.insert(group.id, path.clone());
         self.files.insert(path, Some(new_document(group, &self.parents)));
-    }
-
-    fn is_taken(&self, path: &str) -> bool {
-        let kind = self.kind(path);
-        match self.files.get(path) {
-            Some(text) => text.is_some() || kind == Some(PathKind::Directory),
-            None => kind.is_some() || self.has_files_below(path),
-        }
-    }
-
-    /// Returns whether a path cannot be a directory: a file that the write removes is there until then.
-    fn is_file(&self, path: &str) -> bool {
-        self.files.get(path).is_some_and(Option::is_some) || self.kind(path) == Some(PathKind::File)
-    }
-
-    fn has_files_below(&self, path: &str) -> bool {
-        let directory = format!("{path}/");
-        let mut below = self.files.range(directory.clone()..);
-        below.next().is_some_and(|(path, _)| path.starts_with(&directory))
-    }
-
-    /// Returns what the repository has at a path.
-    fn kind(&self, path: &str) -> Option<PathKind> {
-        let mut kinds = self.kinds.borrow_mut();
-        *kinds.entry(path.to_owned()).or_insert_with(|| (self.context.kind)(path))
     }
 }
 

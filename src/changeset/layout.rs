@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use super::taken_paths::folded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
 
@@ -22,8 +23,8 @@ fn is_within_budget(directory: &str) -> bool {
 /// `<parent's directory>/<name>.yaml`, its children are in `<parent's directory>/<name>/`. Groups that are nested so
 /// deep that this path would be too long are at the top.
 pub fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
-    // File systems may not tell upper from lower case, so names are lower case and unique.
-    let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
+    // As file systems compare them, which may not tell upper from lower case.
+    let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut directories: HashMap<GroupIndex, PathBuf> = HashMap::new();
     let mut files = Vec::new();
     for index in hierarchy.indexes() {
@@ -32,9 +33,10 @@ pub fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
         let parent = parent.unwrap_or_default();
         let file = |stem: &String| parent.join(format!("{stem}.yaml"));
         let stems = stems(group);
-        let free = stems.iter().find(|stem| !taken.contains(&file(stem)));
+        let compared = |stem: &String| folded(&file(stem).to_string_lossy());
+        let free = stems.iter().find(|stem| !taken.contains(&compared(stem)));
         let stem = free.cloned().unwrap_or_else(|| group.id.to_string());
-        taken.insert(file(&stem));
+        taken.insert(compared(&stem));
         files.push((file(&stem), index));
         // The children of the root group are at the top.
         let below = if group.id == GroupId::ROOT { PathBuf::new() } else { parent.join(&stem) };
@@ -195,6 +197,15 @@ mod tests {
         }
         assert_eq!(found.len(), 6);
         assert!(found.contains(&"web-yaml/kid.yaml".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn no_two_files_are_the_same_to_a_file_system() {
+        let names = ["All Nodes", "Web", "\u{e9}", "e\u{301}", "stra\u{df}e", "STRASSE"];
+        let groups = names.iter().enumerate().map(|(number, name)| group(number, name, 0));
+        let found = files_of(groups.collect());
+        let compared: BTreeSet<String> = found.iter().map(|it| folded(it)).collect();
+        assert_eq!(compared.len(), names.len(), "{found:?}");
     }
 
     #[test]

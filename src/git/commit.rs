@@ -9,6 +9,7 @@ use git2::{FileMode, ObjectType, Oid};
 use super::object_guard::header;
 use super::object_id::id_of;
 use super::repository::{ReadError, Repository};
+use super::tree_entry::{EntryKind, kind_of};
 use crate::model::CommitId;
 
 /// The author of a commit.
@@ -79,14 +80,20 @@ impl Repository {
         Ok(id_of(id))
     }
 
-    /// Returns whether what stands at a path of a commit is a directory; none if nothing does.
+    /// Returns the names in a directory of a commit with what stands there, which is none for a directory. Where the
+    /// commit has no such directory, there are no names.
     ///
     /// # Errors
     ///
     /// Returns an error if an object on the way cannot be read: something may be there all the same.
-    pub fn is_directory(&self, commit: CommitId, path: &str) -> Result<Option<bool>, ReadError> {
-        let found = self.object_at(commit, path)?;
-        Ok(found.map(|(kind, _)| kind == ObjectType::Tree))
+    pub fn names(
+        &self,
+        commit: CommitId,
+        directory: &str,
+    ) -> Result<Vec<(String, Option<EntryKind>)>, ReadError> {
+        let Some(tree) = self.tree_at(commit, directory)? else { return Ok(Vec::new()) };
+        let name = |it: &git2::TreeEntry<'_>| String::from_utf8_lossy(it.name_bytes()).into_owned();
+        Ok(tree.iter().map(|it| (name(&it), kind_of(&it))).collect())
     }
 
     /// Returns the text of a file of a commit; none if there is no such file, it is not UTF-8, or larger
@@ -114,16 +121,26 @@ impl Repository {
         commit: CommitId,
         path: &str,
     ) -> Result<Option<(ObjectType, Oid)>, ReadError> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let tree = self.tree_at(commit, directory)?;
+        Ok(tree.and_then(|tree| tree.get_name(name).and_then(|it| Some((it.kind()?, it.id())))))
+    }
+
+    /// Returns the tree of a directory of a commit; none if there is no such directory.
+    fn tree_at(
+        &self,
+        commit: CommitId,
+        directory: &str,
+    ) -> Result<Option<git2::Tree<'_>>, ReadError> {
         let fail = |error: git2::Error| {
-            ReadError::of(format!("the path `{path}` of the commit {commit}"), &error)
+            ReadError::of(format!("the directory `/{directory}` of the commit {commit}"), &error)
         };
         let mut tree = self.find_commit(commit)?.tree().map_err(fail)?;
-        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
-        for parent in parents.split('/').filter(|it| !it.is_empty()) {
-            let below = tree.get_name(parent).filter(|it| it.kind() == Some(ObjectType::Tree));
+        for part in directory.split('/').filter(|it| !it.is_empty()) {
+            let below = tree.get_name(part).filter(|it| it.kind() == Some(ObjectType::Tree));
             let Some(below) = below.map(|it| it.id()) else { return Ok(None) };
             tree = self.inner().find_tree(below).map_err(fail)?;
         }
-        Ok(tree.get_name(name).and_then(|it| Some((it.kind()?, it.id()))))
+        Ok(Some(tree))
     }
 }

@@ -10,8 +10,8 @@ use super::status::Reason;
 use super::tree_files::SETTINGS_FILES;
 use crate::changeset::PathKind;
 use crate::git::{
-    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, ObjectFault, OpenError, PushError,
-    ReadError, Repository, ResolveError, short_name,
+    EntryKind, FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, ObjectFault, OpenError,
+    PushError, ReadError, Repository, ResolveError, short_name,
 };
 use crate::model::{Budget, CommitId};
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -450,19 +450,23 @@ impl Source {
         repository.text(commit, &self.path_of(path))
     }
 
-    /// Returns what stands at a path in a commit, from the root of the groups; none if nothing does.
+    /// Returns the names in a directory of a commit, from the root of the groups, with what stands there.
     ///
     /// # Errors
     ///
     /// Returns an error if an object on the way cannot be read.
-    pub(super) fn kind_of(
+    pub(super) fn names(
         &self,
         repository: &Repository,
         commit: CommitId,
-        path: &str,
-    ) -> Result<Option<PathKind>, ReadError> {
-        let is_directory = repository.is_directory(commit, &self.path_of(path))?;
-        Ok(is_directory.map(|it| if it { PathKind::Directory } else { PathKind::File }))
+        directory: &str,
+    ) -> Result<Vec<(String, PathKind)>, ReadError> {
+        let names = repository.names(commit, &self.path_of(directory))?;
+        let kind = |it: Option<EntryKind>| match it {
+            None => PathKind::Directory,
+            Some(_) => PathKind::File,
+        };
+        Ok(names.into_iter().map(|(name, it)| (name, kind(it))).collect())
     }
 
     /// Returns the layout and policy of a commit.

@@ -2,7 +2,9 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 
 use super::*;
+use crate::changeset::context::PathKind;
 use crate::hierarchy::Estate;
+use crate::table::each_row;
 use crate::validation::{Checked, Search, validate};
 
 /// A repository in memory.
@@ -41,18 +43,23 @@ impl FilesInMemory {
             self.reads.set(self.reads.get() + 1);
             self.texts.get(path).cloned()
         };
-        let kind = |path: &str| {
-            let below = format!("{path}/");
-            let has_below = self.texts.keys().any(|it| it.starts_with(&below));
-            let kind = if has_below { PathKind::Directory } else { PathKind::File };
-            (has_below || self.texts.contains_key(path)).then_some(kind)
+        let names = |directory: &str| {
+            let above = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+            let inside = self.texts.keys().filter_map(|it| it.strip_prefix(&above));
+            let entries: BTreeMap<&str, PathKind> = inside
+                .map(|it| match it.split_once('/') {
+                    Some((name, _)) => (name, PathKind::Directory),
+                    None => (it, PathKind::File),
+                })
+                .collect();
+            entries.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect()
         };
         let context = WriteContext {
             estate: self.estate(),
             origins: &self.checked.origins,
             layout: self.checked.layout(),
             read: &read,
-            kind: &kind,
+            names: &names,
             serial: &|_| None,
         };
         let removed = removed.iter().map(|it| self.group(it).id).collect();
@@ -156,4 +163,27 @@ fn a_parent_is_named_by_id_where_its_name_is_not_unique() {
     };
     assert!(text("under a")[0].contains(&format!("parent: {a}\n")), "{found:?}");
     assert!(text("under c")[0].contains("parent: C\n"), "{found:?}");
+}
+
+#[test]
+fn a_new_file_is_not_the_same_as_another_to_a_file_system() {
+    let there = [
+        ("groups/Web.yaml", "name: Web\n---\nname: Site\n"),
+        ("groups/e\u{301}.yaml", "name: Accent\n"),
+        ("groups/web/Kid.yaml", "name: Old kid\n"),
+    ];
+    let files = FilesInMemory::new(&there);
+    let web = files.group("Web").id;
+    let rows = [
+        ("web", GroupId::ROOT, "groups/web-00000001.yaml"),
+        ("WEB", GroupId::ROOT, "groups/web-00000001.yaml"),
+        ("\u{e9}", GroupId::ROOT, "groups/\u{e9}-00000001.yaml"),
+        ("e", GroupId::ROOT, "groups/e.yaml"),
+        ("kid", web, "groups/Web/kid-00000001.yaml"),
+        ("other", web, "groups/Web/other.yaml"),
+    ];
+    each_row(rows, |(name, parent, path)| {
+        let found = files.after(vec![fresh(1, name, parent)], &[]);
+        assert_eq!(found.keys().collect::<Vec<_>>(), [path]);
+    });
 }

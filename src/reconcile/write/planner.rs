@@ -131,8 +131,8 @@ impl WritePlanner {
         let read = |path: &str| {
             self.source.text(repository, base.commit, path).map_err(note).ok().flatten()
         };
-        let kind = |path: &str| {
-            self.source.kind_of(repository, base.commit, path).map_err(note).ok().flatten()
+        let names = |directory: &str| {
+            self.source.names(repository, base.commit, directory).map_err(note).unwrap_or_default()
         };
         let layout =
             self.source.layout(repository, base.commit).map_err(|it| self.unreadable(&it))?;
@@ -142,7 +142,7 @@ impl WritePlanner {
             origins: &base.origins,
             layout: &layout,
             read: &read,
-            kind: &kind,
+            names: &names,
             serial: &serial,
         });
         failure.get().map_or(Ok(done), |error| Err(self.unreadable(error)))
