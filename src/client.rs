@@ -23,7 +23,7 @@ use certificates::Certificates;
 
 pub use connect::Timeouts;
 pub use error::ClientError;
-pub use identity::{Identity, is_private, without_password};
+pub use identity::{Identity, is_private};
 pub use list::Each;
 pub use nodes::{NodeEntry, PAGE_NODES, read_entry, read_page, read_pages};
 
@@ -33,7 +33,7 @@ pub struct Client {
     agent: Agent,
     /// The prefix of request paths.
     base: String,
-    /// The URL without its password, for messages.
+    /// The URL without its secrets, for messages.
     name: String,
     token: Option<String>,
     certificates: Certificates,
@@ -79,7 +79,7 @@ impl Client {
         Self { advice: Hints::Given, ..self }
     }
 
-    /// Returns the URL of the service without its password.
+    /// Returns the URL of the service without its secrets.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -195,8 +195,10 @@ impl Client {
     ) -> Result<http::Response<Body>, ClientError> {
         response.map_err(|error| {
             let problem = self.certificates.explain(&error, &self.name, Timestamp::now());
-            let reason = problem.unwrap_or_else(|| {
-                format!("{error}{}", self.advice.on_connection(&error, &self.base))
+            let reason = problem.unwrap_or_else(|| match &error {
+                // The library repeats the whole URL.
+                ureq::Error::BadUri(_) => "it is not a URL".to_owned(),
+                error => format!("{error}{}", self.advice.on_connection(error, &self.base)),
             });
             ClientError::Unreachable { name: self.name.clone(), reason }
         })

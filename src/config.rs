@@ -1,5 +1,6 @@
 //! Settings: those of the daemon and of `clade enc`, and what those of Puppet say.
 
+mod address;
 mod bounded_file;
 mod credentials;
 mod duration;
@@ -7,6 +8,7 @@ mod file;
 mod puppet;
 pub mod watched;
 
+pub use address::{has_misplaced_at, without_secrets};
 pub use bounded_file::{create_private_file, read_at_most, read_bounded, read_bounded_text};
 pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use duration::{parse_duration, parse_duration_or_zero};

@@ -14,7 +14,7 @@ use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use crate::config::{CredentialError, read_authorities, read_secret};
+use crate::config::{CredentialError, read_authorities, read_secret, without_secrets};
 use error::FailedAnswer;
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
@@ -108,7 +108,7 @@ impl Forge {
             .build()
             .new_agent();
         let mut response =
-            request(&agent, &call).map_err(|error| ForgeError::Later(error.to_string()))?;
+            request(&agent, &call).map_err(|error| ForgeError::Later(reason(&error)))?;
         let status = response.status();
         let headers = response.headers();
         let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(shorten_header);
@@ -130,6 +130,9 @@ impl Forge {
             };
         }
         if let Some(location) = location.filter(|_| status.is_redirection()) {
+            // Without a host it is a path, whose query may hold a secret as well.
+            let location = location.split(['?', '#']).next().map(without_secrets);
+            let location = location.unwrap_or_default();
             let said = format!(
                 "it redirects to {location}, which is not followed: correct `--forge-url` or `--forge-repository`"
             );
@@ -152,6 +155,14 @@ fn request(agent: &Agent, call: &Call) -> Result<Response<Body>, ureq::Error> {
     let request = agent.post(&call.url).header("Content-Type", "application/json");
     let request = call.headers.iter().fold(request, |it, (name, value)| it.header(*name, value));
     request.send(body.to_string())
+}
+
+/// Returns why there is no answer, without the URL.
+fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::BadUri(_) => "`--forge-url` is not a URL".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 fn shorten_header(text: &str) -> String {

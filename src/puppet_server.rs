@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::client::{Client, ClientError, Identity, TextReply, Timeouts, without_password};
+use crate::client::{Client, ClientError, Identity, TextReply, Timeouts};
+use crate::config::without_secrets;
 use crate::model::EnvironmentName;
 use crate::puppet::{Published, read_published};
 
@@ -60,7 +61,7 @@ impl PuppetServer {
 
     /// Returns where the classes of an environment are, for messages.
     pub fn classes_url(&self, environment: &EnvironmentName) -> String {
-        format!("{}{}", without_password(&self.url), path_of(environment))
+        format!("{}{}", without_secrets(self.url.trim_end_matches('/')), path_of(environment))
     }
 
     /// Fetches the classes of an environment, unless they are those of the `known` version. Blocking.

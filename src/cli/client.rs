@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::output::Output;
-use crate::client::{Client, Identity, JsonReply, Timeouts, without_password};
+use crate::client::{Client, Identity, JsonReply, Timeouts};
+use crate::config::without_secrets;
 use crate::http::types::ErrorKind;
 
 /// The daemon that gets requests by default.
@@ -87,7 +88,7 @@ impl IdentityArgs {
         output: &mut Output,
     ) -> Result<Client> {
         let first = servers.split(',').next().unwrap_or_default();
-        output.note(&format!("asking {}", without_password(first)));
+        output.note(&format!("asking {}", without_secrets(first)));
         let timeouts = Timeouts::within(timeout);
         Ok(Client::new(first, &self.identity(), timeouts)?.with_advice())
     }

@@ -81,7 +81,7 @@ impl ImportCommand {
         let page = classifier.get(path, &[])?;
         if page.status != 200 {
             let said: String = page.text.chars().take(200).collect();
-            bail!("`{base}{path}` answers {}: {said}", page.status);
+            bail!("`{}{path}` answers {}: {said}", classifier.name(), page.status);
         }
         Ok(page.text)
     }

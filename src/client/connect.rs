@@ -11,9 +11,10 @@ use ureq::unversioned::transport::{
 use super::advice::Hints;
 use super::certificates::Certificates;
 use super::early_close::EarlyClose;
-use super::identity::{Identity, has_password, is_private, without_password};
+use super::identity::{Identity, has_password, is_private};
 use super::resolver::HostResolver;
 use super::{Client, ClientError, socket};
+use crate::config::{has_misplaced_at, without_secrets};
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,9 @@ impl Timeouts {
 const INPUT: usize = 32 << 10;
 const OUTPUT: usize = 64 << 10;
 
+/// What is wrong with a URL that has an `@` behind its host. The URL is not repeated, since nothing tells its password apart.
+const MISPLACED_AT: &str = "the URL of a service has an `@` behind its host: in a user or password write `%2F` for `/`, `%3F` for `?` and `%23` for `#`, and elsewhere `%40` for `@`";
+
 impl Client {
     /// Returns a client of the service at a URL.
     ///
@@ -49,10 +53,14 @@ impl Client {
             None => url.starts_with('/').then_some(url),
         };
         if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
-            let shown = without_password(url);
+            let shown = without_secrets(url);
             return Err(ClientError::Setup(format!(
                 "`{shown}` is neither a URL of `http` or `https` nor the path of a unix socket; write `https://{shown}`, or `http://{shown}` for a daemon without a certificate"
             )));
+        }
+        // The library would take the text before that for the host, and look up a part of the password.
+        if socket.is_none() && has_misplaced_at(url) {
+            return Err(ClientError::Setup(MISPLACED_AT.to_owned()));
         }
         let config = Agent::config_builder()
             .timeout_global(Some(timeouts.total))
@@ -64,7 +72,7 @@ impl Client {
             // A secret must not follow a redirect.
             .max_redirects(0);
         let token = identity.token()?;
-        let name = without_password(url);
+        let name = without_secrets(url.trim_end_matches('/'));
         let has_secret = token.is_some() || has_password(url);
         if has_secret && socket.is_none() && !identity.insecure_http && !is_private(url) {
             return Err(ClientError::Setup(format!(

@@ -76,19 +76,6 @@ pub(super) fn has_password(url: &str) -> bool {
     rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
 }
 
-/// Returns a URL without its user and password.
-pub fn without_password(url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((secret, _)) => {
-            format!("{scheme}://{}", rest.get(secret.len() + 1..).unwrap_or_default())
-        }
-        None => url.to_owned(),
-    }
-}
-
 /// Reads a file of credentials.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, ClientError> {
     std::fs::read(path)
@@ -97,7 +84,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ClientError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Identity, has_password, is_private, without_password};
+    use super::{Identity, has_password, is_private};
 
     #[test]
     fn a_flag_replaces_its_own_default_only() {
@@ -136,17 +123,5 @@ mod tests {
             assert_eq!(is_private(url), private, "{url}");
         }
         assert!(has_password("http://u:p@host/x") && !has_password("http://host/x@y"));
-    }
-
-    #[test]
-    fn a_url_is_shown_without_its_password() {
-        for (url, shown) in [
-            ("https://u:s@host:4433/x@y/", "https://host:4433/x@y"),
-            ("https://host/x@y", "https://host/x@y"),
-            ("unix:///run/clade.sock", "unix:///run/clade.sock"),
-            ("/run/clade.sock", "/run/clade.sock"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
     }
 }

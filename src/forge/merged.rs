@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{Forge, Provider};
+use crate::config::without_secrets;
 use crate::model::CommitId;
 
 /// What is escaped in the path of a file.
@@ -60,14 +61,15 @@ struct Mention<'m> {
 impl ForgePages {
     /// Returns the pages of the repository whose forge is configured.
     pub fn of_forge(forge: &Forge) -> Self {
-        let api = forge.api.trim_end_matches('/');
-        let base = match api {
+        // Links are shown to everyone.
+        let api = without_secrets(forge.api.trim_end_matches('/'));
+        let base = match &*api {
             "https://api.github.com" => "https://github.com",
             "https://api.bitbucket.org/2.0" => "https://bitbucket.org",
             _ => ["/api/v3", "/api/v4", "/api/v1", "/rest/api/latest", "/rest/api/1.0"]
                 .iter()
                 .find_map(|end| api.strip_suffix(end))
-                .unwrap_or(api),
+                .unwrap_or(&api),
         };
         let repository = forge.repository.clone();
         Self { provider: Some(forge.provider), base: base.to_owned(), repository }

@@ -54,6 +54,8 @@ pub(super) struct Url {
     pub(super) path: String,
     /// Whether the path begins at the home of the user, as in `git@host:path`.
     pub(super) from_home: bool,
+    /// Whether it was written as `git@host:path`, where nothing is percent-encoded.
+    pub(super) is_scp: bool,
 }
 
 /// A text names no place that a repository can be fetched from.
@@ -186,11 +188,11 @@ impl Url {
         if rest.chars().any(|it| it.is_control() || it == ' ') {
             return Err(RemoteError::Malformed("has a blank or control character in it"));
         }
-        if scheme != Scheme::File && rest.contains(['?', '#']) {
-            return Err(RemoteError::Malformed("has a query or fragment"));
-        }
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
+        if scheme != Scheme::File {
+            check_encoding(rest, path)?;
+        }
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
@@ -206,7 +208,9 @@ impl Url {
             }
             _ => {}
         }
-        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        if !has_valid_port(host) {
+            return Err(RemoteError::Malformed("has a port that is not a number"));
+        }
         let user = user.map(|it| it.split_once(':').unwrap_or((it, "")));
         Ok(Self {
             scheme,
@@ -214,6 +218,7 @@ impl Url {
             authority: host.to_ascii_lowercase(),
             path: path.to_owned(),
             from_home: false,
+            is_scp: false,
         })
     }
 
@@ -225,14 +230,20 @@ impl Url {
         }
         let from_home = !path.starts_with('/');
         let rest = format!("{authority}/{}", path.trim_start_matches('/'));
-        Ok(Self { from_home, ..Self::parse(Scheme::Ssh, &rest)? })
+        Ok(Self { from_home, is_scp: true, ..Self::parse(Scheme::Ssh, &rest)? })
     }
 
     /// Returns the path as the command at the other end of `ssh` wants it: `/~user/x` begins at
-    /// the home of a user.
-    pub(super) fn ssh_path(&self) -> &str {
+    /// the home of a user. That of a URL is decoded, as git does it.
+    pub(super) fn ssh_path(&self) -> String {
         let inside = self.path.strip_prefix('/').unwrap_or(&self.path);
-        if self.from_home || inside.starts_with('~') { inside } else { &self.path }
+        let path = if self.from_home || inside.starts_with('~') { inside } else { &self.path };
+        if self.is_scp { path.to_owned() } else { decode(path) }
+    }
+
+    /// Returns the path as the daemon of git wants it: decoded.
+    pub(super) fn daemon_path(&self) -> String {
+        decode(&self.path)
     }
 
     /// Returns the host, without the brackets of an IPv6 address, and the port if there is one.
@@ -247,6 +258,35 @@ impl Url {
             None => (&self.authority, None),
         }
     }
+}
+
+/// Checks that nothing of a password can stand outside of the user: what stands there is shown.
+fn check_encoding(rest: &str, path: &str) -> Result<(), RemoteError> {
+    if rest.contains(['?', '#']) {
+        return Err(RemoteError::Malformed(
+            "has a query or fragment; in a password write `%3F` for `?` and `%23` for `#`",
+        ));
+    }
+    if path.contains('@') {
+        return Err(RemoteError::Malformed(
+            "has an `@` in its path; in a password write `%2F` for `/`, and in a path `%40` for `@`",
+        ));
+    }
+    // They would end the command or the line in which the path is sent.
+    if percent_decode_str(path).any(|it| it.is_ascii_control()) {
+        return Err(RemoteError::Malformed("has a control character in its path"));
+    }
+    Ok(())
+}
+
+/// Returns whether a host has a port that is a number, or none; a password whose host is missing is not one.
+fn has_valid_port(host: &str) -> bool {
+    let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
+    behind.split_once(':').is_none_or(|(_, port)| port.bytes().all(|it| it.is_ascii_digit()))
+}
+
+fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -297,7 +337,9 @@ mod tests {
         let rows = [
             ("git://user:secret@host:9418/a/b.git", "git://host:9418/a/b.git"),
             ("https://user:se%63ret@Host/a.git", "https://host/a.git"),
-            ("HTTPS://secret@host/a@b.git", "https://host/a@b.git"),
+            ("HTTPS://secret@host/a%40b.git", "https://host/a%40b.git"),
+            ("https://u:sec%2Fret%40%3F@host/a.git", "https://host/a.git"),
+            ("ssh://git:secret@host/a.git", "ssh://host/a.git"),
             ("https://a:b@secret@host/x", "https://host/x"),
             ("file:///srv/groups.git", "file:///srv/groups.git"),
             ("/srv/groups.git", "/srv/groups.git"),
@@ -344,12 +386,14 @@ mod tests {
             ("git@Host:org/x.git", "ssh://git@host/~/org/x.git", Some("git"), "org/x.git"),
             ("git@host:/srv/x.git", "ssh://host/srv/x.git", Some("git"), "/srv/x.git"),
             ("host:x.git", "ssh://host/~/x.git", None, "x.git"),
+            ("ssh://host/a%40b%20c.git", "ssh://host/a%40b%20c.git", None, "/a@b c.git"),
+            ("host:/a%40b.git", "ssh://host/a%40b.git", None, "/a%40b.git"),
         ];
         each_row(rows, |(text, shown, user, path)| {
             let remote = Remote::parse(text).unwrap();
             let url = remote.url().unwrap();
             let named = url.user.as_ref().map(|(name, _)| name.as_str());
-            assert_eq!((remote.to_string().as_str(), named, url.ssh_path()), (shown, user, path));
+            assert_eq!((remote.to_string().as_str(), named, &*url.ssh_path()), (shown, user, path));
         });
     }
 
@@ -368,6 +412,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fetched_is_refused() {
+        const QUERY: &str =
+            "has a query or fragment; in a password write `%3F` for `?` and `%23` for `#`";
+        const AT: &str = "has an `@` in its path; in a password write `%2F` for `/`, and in a path `%40` for `@`";
         let unsupported = |scheme: &str| RemoteError::Unsupported { scheme: scheme.into() };
         for (text, error) in [
             ("git@host:", RemoteError::Malformed("has no path")),
@@ -376,7 +423,19 @@ mod tests {
             ("https://host", RemoteError::Malformed("has no path")),
             ("https:///x", RemoteError::Malformed("has no host")),
             ("https://u:p@:1/x", RemoteError::Malformed("has no host")),
-            ("https://host/x?token=secret", RemoteError::Malformed("has a query or fragment")),
+            ("https://host/x?token=secret", RemoteError::Malformed(QUERY)),
+            ("https://u:a?secret@host/x", RemoteError::Malformed(QUERY)),
+            ("https://u:a#secret@host/x", RemoteError::Malformed(QUERY)),
+            ("git@host:x?y", RemoteError::Malformed(QUERY)),
+            ("https://u:a/secret@host/x", RemoteError::Malformed(AT)),
+            ("https://u:1/secret@host/x", RemoteError::Malformed(AT)),
+            ("https://u:a@b/secret@host/x", RemoteError::Malformed(AT)),
+            ("https:/u:secret@host/x", RemoteError::Malformed(AT)),
+            ("ssh://git:a/secret@host/x", RemoteError::Malformed(AT)),
+            ("git:secret@host:x", RemoteError::Malformed(AT)),
+            ("git:a/secret@host:x", RemoteError::Malformed(AT)),
+            ("https://u:secret/x", RemoteError::Malformed("has a port that is not a number")),
+            ("ssh://host/a%0Ab", RemoteError::Malformed("has a control character in its path")),
             (
                 "https://host/x\r\ny",
                 RemoteError::Malformed("has a blank or control character in it"),

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::config::without_secrets;
+
 /// Where nodes are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreLocation {
@@ -63,9 +65,9 @@ impl PostgresUrl {
 /// Leaves out user, password and parameters.
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
-        let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-        let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+        let shown = without_secrets(&self.0);
+        let rest = shown.split_once("://").map_or("", |(_, rest)| rest);
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
         write!(formatter, "postgres://{rest}")
     }
 }

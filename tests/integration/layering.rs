@@ -82,14 +82,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("git", &["model", "process", "config"]),
     ("forge", &["model", "config"]),
     ("facts", &["model", "document", "json"]),
-    ("client", &["model", "diagnostic", "facts"]),
+    ("client", &["model", "diagnostic", "facts", "config"]),
     ("puppetdb", &["model", "facts", "client"]),
-    ("puppet_server", &["model", "puppet", "client"]),
+    ("puppet_server", &["model", "puppet", "client", "config"]),
     (
         "store",
         &[
             "answer",
             "classification",
+            "config",
             "facts",
             "hierarchy",
             "masking",

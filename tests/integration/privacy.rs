@@ -1,5 +1,6 @@
 //! What of a node's facts is stored, shown and logged.
 
+mod addresses;
 mod commands;
 mod decisions;
 mod masks;

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, Command, FromArgMatches as _};
 use super::ServeSettings;
 use crate::cli::command_line::CommandLine;
 use crate::cli::settings::{self, FileOf, SettingsFile};
+use crate::config::without_secrets;
 use crate::diagnostic::closest;
 use crate::git::Remote;
 
@@ -111,32 +112,13 @@ fn show(definition: &Command, layered: &settings::LayeredMatches, file: &Setting
 fn masked(name: &str, value: &str) -> String {
     match name {
         "repo" => Remote::parse(value).map_or_else(|_| "…".to_owned(), |it| it.to_string()),
-        "git-proxy" if !value.contains("://") => {
-            value.rsplit_once('@').map_or(value, |(_, host)| host).to_owned()
+        // A URL may lack its scheme, by mistake or as proxies may.
+        "forge-url" | "git-proxy" | "public-url" | "puppet-server" | "puppetdb" => {
+            without_secrets(value)
         }
-        _ => without_secrets(value),
+        _ if value.contains("://") => without_secrets(value),
+        _ => value.to_owned(),
     }
-}
-
-/// Returns a URL without the user and password of its host, and without the passwords of its query; any other text as
-/// it is.
-fn without_secrets(value: &str) -> String {
-    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password can have a slash in it, though it should not: what is before the last `@` is not shown.
-    let address = address.rsplit_once('@').map_or(address, |(_, host)| host);
-    let shown = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((key, _)) if is_secret(key) => format!("{key}=…"),
-        _ => pair.to_owned(),
-    });
-    let shown: Vec<String> = shown.collect();
-    let question = if query.is_empty() { "" } else { "?" };
-    format!("{scheme}://{address}{question}{}", shown.join("&"))
-}
-
-fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["password", "passwd", "secret", "token"].iter().any(|it| key.contains(it))
 }
 
 #[cfg(test)]
@@ -183,8 +165,11 @@ mod tests {
                 "postgres://db/clade?user=u&password=secret&sslmode=require",
                 "postgres://db/clade?user=u&password=…&sslmode=require",
             ),
+            ("store", "sqlite:/srv/a@b", "sqlite:/srv/a@b"),
             ("store", "file", "file"),
             ("puppetdb", "https://u:secret@db:8081", "https://db:8081"),
+            ("puppetdb", "u:secret@db:8081/?token=secret", "db:8081/?token=…"),
+            ("puppetdb", "https://db:8081/?key=secret", "https://db:8081/?key=…"),
             ("puppet-server", "https://u:secret@p:8140/", "https://p:8140/"),
             (
                 "forge-url",

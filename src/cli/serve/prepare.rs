@@ -10,7 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use super::arguments::ServeSettings;
 use super::{files, sources};
 use crate::cli::check_head;
-use crate::client::{is_private, without_password};
+use crate::client::is_private;
+use crate::config::without_secrets;
 use crate::facts::NodeSource;
 use crate::forge::Forge;
 use crate::git::{Remote, Scheme, VerifyMode};
@@ -190,7 +191,7 @@ fn reporting(serve: &ServeSettings, remote: &Remote) -> Result<Option<Reporting>
     if !is_private(&api) && !serve.allow_insecure_remotes {
         bail!(
             "`{}` would get the token of the forge in clear text: use `https://`, or pass --allow-insecure-remotes",
-            without_password(&api)
+            without_secrets(&api)
         );
     }
     let repository = match (&serve.forge_repository, remote.url_path()) {

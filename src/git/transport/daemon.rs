@@ -69,7 +69,7 @@ fn resolve(attempt: &Attempt, host: &str, port: u16) -> Result<Vec<SocketAddr>, 
 
 /// Returns the first packet: what is asked of which repository.
 fn greeting(url: &Url) -> Vec<u8> {
-    let line = format!("git-upload-pack {}\0host={}\0", url.path, url.authority);
+    let line = format!("git-upload-pack {}\0host={}\0", url.daemon_path(), url.authority);
     format!("{:04x}{line}", line.len() + 4).into_bytes()
 }
 

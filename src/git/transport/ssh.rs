@@ -151,7 +151,7 @@ async fn connect(
         return Err(attempt.error(FetchFailure::AuthenticationFailed, detail));
     }
     let channel = session.channel_open_session().await.map_err(|it| tell(attempt, &it))?;
-    let command = format!("{command} {}", quoted(url.ssh_path()));
+    let command = format!("{command} {}", quoted(&url.ssh_path()));
     channel.exec(true, command).await.map_err(|it| tell(attempt, &it))?;
     Ok((session, channel))
 }
