@@ -425,7 +425,7 @@ fn pipes_that_git_would_read_keep_no_write_waiting() {
     }
 }
 
-/// git would write other bytes than libgit2, and then report changes that nobody made, or fail.
+/// git would write other bytes than libgit2, so its next status would show a change or fail.
 #[test]
 fn files_that_only_git_can_write_are_refused() {
     if !has_git() {
