@@ -29,6 +29,7 @@ pub use interpolation::Interpolation;
 pub use json_values::{NODE_VALUES, has_more_values, map_memory, memory_of, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
+    check_parameter_name, check_settable_variable,
 };
 pub use node::{FACT_DEPTH, Node};
 pub use number::Decimal;

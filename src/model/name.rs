@@ -171,6 +171,39 @@ name! {
     }
 }
 
+/// Checks that a group can set a variable of a valid name. `name` and `title` are valid names all the same: what
+/// earlier versions stored of nodes has them.
+///
+/// # Errors
+///
+/// Returns why no group can set it.
+pub fn check_settable_variable(text: &str) -> Result<(), NameError> {
+    if !matches!(text, "name" | "title") {
+        return Ok(());
+    }
+    let reason = "Puppet reserves it and fails the run";
+    Err(NameError { name: text.to_owned(), sort: "a variable name", reason })
+}
+
+/// Checks that a Puppet class can have a parameter of a name. Puppet fails the run for others, but for `name`, which
+/// it accepts for every class although no class can declare it.
+///
+/// # Errors
+///
+/// Returns why no class can have one.
+pub fn check_parameter_name(text: &str) -> Result<(), NameError> {
+    let starts_well = text.starts_with(|it: char| it.is_ascii_lowercase() || it == '_');
+    let is_word = text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    let reason = match text {
+        "title" => "Puppet reserves it and fails the run",
+        _ if starts_well && is_word => return Ok(()),
+        _ => {
+            "its name starts with a lowercase letter or `_` and goes on with letters, digits and `_`"
+        }
+    };
+    Err(NameError { name: text.to_owned(), sort: "a parameter that a class can have", reason })
+}
+
 /// The longest key, in characters, that YAML 1.1 readers take in flow style.
 const KEY_LIMIT: usize = 1024;
 
@@ -252,6 +285,22 @@ mod tests {
             &["ntp_servers", "trusted", "log-level", "a1", "1a"],
             &["facts", "server_facts", "module_name", "0", "42", "", "<<", &"x".repeat(1025)],
         );
+        for name in ["name", "title"] {
+            assert!(name.parse::<VariableName>().is_ok(), "{name} is in what was stored");
+            assert!(check_settable_variable(name).is_err(), "{name}");
+        }
+        assert_eq!(check_settable_variable("names"), Ok(()));
+    }
+
+    /// What Puppet 7.23 does with each was tried.
+    #[test]
+    fn parameter_names_are_those_that_a_class_can_have() {
+        for name in ["port", "_p", "aB_1", "name", "noop", "facts"] {
+            assert_eq!(check_parameter_name(name), Ok(()), "{name}");
+        }
+        for name in ["title", "", "x y", "Port", "a::b", "0", "1a", "é", "p-q", "p.q"] {
+            assert!(check_parameter_name(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity, closest};
 use crate::document::{Content, Entry, Node, Span, quote};
 use crate::model::{BudgetItem, Counts, Exceeded, Meter, Room, Weight};
-use crate::model::{ClassName, Classes, Key, NameError, Table, Value, VariableName};
+use crate::model::{
+    ClassName, Classes, Key, NameError, Table, Value, VariableName, check_parameter_name,
+    check_settable_variable,
+};
 
 /// Reads the parts of one file, and collects its findings.
 pub(super) struct FileReader {
@@ -276,6 +279,22 @@ impl FileReader {
         classes.into_iter().collect()
     }
 
+    /// Reads the classes that nodes get: class -> parameter -> value.
+    pub(super) fn node_classes(&mut self, node: Node) -> Classes {
+        for class in node.entries() {
+            // A null removes an inherited value: Puppet never gets the parameter.
+            let set = class.value.entries().iter().filter(|it| !it.value.is_null());
+            for parameter in set {
+                let Err(error) = check_parameter_name(&parameter.key) else { continue };
+                // What is not a key at all is reported with the other keys.
+                if parameter.key.parse::<Key>().is_ok() {
+                    self.add(Kind::SchemaViolation, parameter.key_span, error.to_string());
+                }
+            }
+        }
+        self.classes(node, "`classes`")
+    }
+
     /// Reads class -> key -> value. A class without keys says nothing, as in Puppet Enterprise.
     pub(super) fn config_data(&mut self, node: Node) -> Classes {
         let all = self.classes(node, "`config_data`");
@@ -299,6 +318,17 @@ impl FileReader {
     }
 
     pub(super) fn variables(&mut self, node: Node) -> Table<VariableName, Value> {
+        // A null removes an inherited value: Puppet never gets the variable.
+        for entry in node.entries().iter().filter(|it| !it.value.is_null()) {
+            if let Err(error) = check_settable_variable(&entry.key) {
+                self.add(Kind::SchemaViolation, entry.key_span, error.to_string());
+            }
+            if let Some(help) = help_of_overridden(&entry.key) {
+                let message = format!("Puppet ignores a variable `{}` and sets its own", entry.key);
+                self.add(Kind::SuspiciousValue, entry.key_span, message).help =
+                    Some(help.to_owned());
+            }
+        }
         for entry in node.entries().iter().filter(|it| !is_readable(&it.key)) {
             // What is not a name at all is an error, which is enough.
             if entry.key.parse::<VariableName>().is_ok() {
@@ -362,6 +392,17 @@ impl FileReader {
 fn is_readable(variable: &str) -> bool {
     variable.starts_with(|it: char| it.is_ascii_lowercase() || it == '_')
         && variable.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+}
+
+/// Returns what to do about a variable of a name that Puppet sets itself at top scope; none for others.
+fn help_of_overridden(variable: &str) -> Option<&'static str> {
+    match variable {
+        "environment" => {
+            Some("set the `environment` of the group, or give the variable another name")
+        }
+        "trusted" => Some("give the variable another name"),
+        _ => None,
+    }
 }
 
 /// Returns how what stands in the place of a mapping is written as one.

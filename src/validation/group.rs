@@ -161,7 +161,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let description = read_description(document, reader);
     let values = value_spans(document);
     let dollars = dollar::find(document, reader)?;
-    let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
+    let classes = document.take("classes").map(|node| reader.node_classes(node));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let variables =
         document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();

@@ -47,7 +47,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
     let span = document.get("name").map_or(document.span, |node| node.span);
     certname::check(&name, certname::CertnameRole::Node, span, reader);
     let dollars = dollar::find(document, reader)?;
-    let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
+    let classes = document.take("classes").map(|node| reader.node_classes(node));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let individual = Individual {
         classes: classes.unwrap_or_default(),
