@@ -24,7 +24,7 @@ use crate::model::{Group, GroupId, SharedList};
 use name_digest::NameDigest;
 
 pub use build::{check, root_group};
-pub use estate::{Catalogue, Estate};
+pub use estate::{Catalogue, Estate, has_parameter};
 pub use fault::{HierarchyFault, RootFault};
 pub use group_key::GroupKey;
 pub(crate) use group_key::{changed_keys, rule_and_pins};

@@ -12,7 +12,7 @@ use super::group_changes::GroupChanges;
 use super::rejection::{Rejection, RejectionKind};
 use super::wording::{SHOWN_PROBLEMS, counted};
 use crate::hierarchy::{
-    Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value,
+    Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value, has_parameter,
 };
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
@@ -274,7 +274,7 @@ fn missing<'g>(
                     for (key, value) in parameters {
                         if value.is_null() {
                             removed.insert((class, key));
-                        } else if !known.contains_key(key) && !removed.contains(&(class, key)) {
+                        } else if !has_parameter(known, key) && !removed.contains(&(class, key)) {
                             missing.push(entry("missing-parameter", json!([class, key])));
                         }
                     }

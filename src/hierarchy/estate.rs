@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Hierarchy;
-use crate::model::{Classes, EnvironmentName, Individual, Interpolation};
+use crate::model::{Classes, EnvironmentName, Individual, Interpolation, Key, Table, Value};
 
 /// The groups, individual classifications and class catalogues of one commit, which may share them
 /// with others.
@@ -36,4 +36,26 @@ impl Estate {
 pub struct Catalogue {
     /// The classes with their parameters.
     pub classes: Classes,
+}
+
+/// The parameters that Puppet accepts for every class: its metaparameters, and `name`, which sets `$name` in the
+/// class. Tried with Puppet 7.23 and an ENC.
+const OF_EVERY_CLASS: [&str; 12] = [
+    "alias",
+    "audit",
+    "before",
+    "loglevel",
+    "name",
+    "noop",
+    "notify",
+    "require",
+    "schedule",
+    "stage",
+    "subscribe",
+    "tag",
+];
+
+/// Returns whether a class with these parameters in the catalogue has a parameter: its own, or one of every class.
+pub fn has_parameter(known: &Table<Key, Value>, parameter: &Key) -> bool {
+    known.contains_key(parameter) || OF_EVERY_CLASS.contains(&parameter.as_str())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Catalogue, Estate, GroupIndex, InheritedClass};
+use super::{Catalogue, Estate, GroupIndex, InheritedClass, has_parameter};
 use crate::model::{ClassName, Classes, Group, Key, Table};
 use crate::rule;
 
@@ -68,7 +68,7 @@ where
         };
         let gone: Map<String, Value> = parameters
             // A null needs no parameter: it removes an inherited value.
-            .filter(|(key, value)| !value.is_null() && !known.contains_key(*key))
+            .filter(|(key, value)| !value.is_null() && !has_parameter(known, key))
             .map(|(key, value)| (key.to_string(), json!({DELETED: true, "value": value})))
             .collect();
         if !gone.is_empty() {
@@ -133,7 +133,7 @@ mod tests {
             let classes = classes(value);
             deleted(&catalogue, classes.iter().map(|(class, of_it)| (class, of_it.iter())))
         };
-        assert_eq!(found(json!({"apache": {"port": 81}, "ntp": {}})), None);
+        assert_eq!(found(json!({"apache": {"port": 81}, "ntp": {"noop": true}})), None);
         assert_eq!(
             found(json!({"apache": {"port": 81, "gone": [1]}, "ntp": {}, "old": {"p": null}})),
             Some(json!({

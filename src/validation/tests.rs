@@ -246,7 +246,7 @@ fn classes_are_checked_against_the_catalogue_of_the_environment() {
         "environments/production.yaml",
         "classes:\n  ntp: {parameters: {servers: []}}\n  apache:\n",
     );
-    let groups = "name: a\nclasses:\n  npt: {}\n  ntp: {server: x}\n---\nname: b\nparent: a\nclasses: {apache: {}}\n---\n\
+    let groups = "name: a\nclasses:\n  npt: {}\n  ntp: {server: x, noop: true, tag: [a], name: n}\n---\nname: b\nparent: a\nclasses: {apache: {}}\n---\n\
                   name: free\nenvironment: dev\nclasses: {anything: {}}\n";
     let dev = ("environments/dev.yaml", "{}\n");
     assert_eq!(

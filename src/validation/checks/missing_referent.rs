@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::class_use::ClassUse;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, closest};
-use crate::hierarchy::{Catalogue, GroupIndex};
+use crate::hierarchy::{Catalogue, GroupIndex, has_parameter};
 use crate::model::{ClassName, EnvironmentName, Key};
 
 pub(super) const CHECK: Check = Check {
@@ -44,7 +44,7 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
                     // A null removes an inherited value, which needs no parameter.
                     let unknown = parameters
                         .iter()
-                        .filter(|(name, value)| !value.is_null() && !known.contains_key(*name));
+                        .filter(|(name, value)| !value.is_null() && !has_parameter(known, name));
                     for (parameter, _) in unknown {
                         add(ClassUse { parameter: Some(parameter), ..it }, catalogue);
                     }

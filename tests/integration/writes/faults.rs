@@ -152,6 +152,20 @@ fn an_invalid_write_is_refused_with_its_findings() {
     let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());
     assert_eq!(checked.status, 200, "{}", checked.body);
     assert_eq!(hub.head_id(), before);
+    // Puppet accepts metaparameters for every class.
+    let body = json!({"name": "P", "parent": ROOT, "description": "d", "classes": {"known": {"noop": true}}});
+    let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());
+    assert_eq!((checked.status, checked.json().get("deleted")), (200, None), "{}", checked.body);
+    // A class that descendants inherit is named once, and each of them in the details.
+    let all = daemon.get("/v1/groups").json();
+    let a = all.as_array().unwrap().iter().find(|it| it["name"] == "A").unwrap();
+    let path = format!("/v1/groups/{}", a["id"].as_str().unwrap());
+    let missing = post(&daemon, &path, &json!({"classes": {"nope": {}}})).json();
+    let message = missing["msg"].as_str().unwrap();
+    assert!(message.contains("missing classes or parameters: \"nope\". See"), "{message}");
+    let of: Vec<&Value> =
+        missing["details"].as_array().unwrap().iter().map(|it| &it["group"]).collect();
+    assert_eq!(of, ["A", "B"]);
     // Below a branch that is not valid nothing can be built.
     hub.commit("Break it", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
     daemon.wait_until("the commit is rejected", |it| {
