@@ -138,9 +138,8 @@ pub fn check(groups: &[Group]) -> Vec<HierarchyFault> {
     faults.extend(second_root(&by_id, &by_name));
     for (place, group) in groups.iter().enumerate() {
         if group.id == GroupId::ROOT {
-            faults.extend(
-                root_fault(group).map(|fault| HierarchyFault::Root { group: place, fault }),
-            );
+            let of_root = root_faults(group);
+            faults.extend(of_root.map(|fault| HierarchyFault::Root { group: place, fault }));
         } else if group.parent != GroupId::ROOT && !by_id.contains_key(&group.parent) {
             faults.push(HierarchyFault::MissingParent { group: place });
         }
@@ -159,10 +158,8 @@ fn second_root(
     Some(HierarchyFault::Root { group, fault: RootFault::Name })
 }
 
-fn root_fault(root: &Group) -> Option<RootFault> {
-    if root.parent != GroupId::ROOT {
-        return Some(RootFault::Parent);
-    }
+fn root_faults(root: &Group) -> impl Iterator<Item = RootFault> {
+    let has_parent = root.parent != GroupId::ROOT;
     let everything = |condition: &Condition| {
         matches!(condition, Condition::Test(Test { path: Path::Name, comparison: Comparison::Finds(pattern) })
             if pattern.as_str() == ".*")
@@ -172,7 +169,8 @@ fn root_fault(root: &Group) -> Option<RootFault> {
         Some(rule) => everything(rule),
         None => false,
     };
-    (!allowed).then_some(RootFault::Rule)
+    let parent = has_parent.then_some(RootFault::Parent);
+    parent.into_iter().chain((!allowed).then_some(RootFault::Rule))
 }
 
 /// Finds every cycle once, in time proportional to the number of groups.

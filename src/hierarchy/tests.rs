@@ -81,6 +81,12 @@ fn faults_are_all_found_and_each_once() {
             vec![HierarchyFault::Root { group: 0, fault: RootFault::Parent }],
         ),
         (
+            vec![Group { rule: None, ..bare(0, 1) }, bare(1, 0)],
+            [RootFault::Parent, RootFault::Rule]
+                .map(|fault| HierarchyFault::Root { group: 0, fault })
+                .to_vec(),
+        ),
+        (
             vec![bare(1, 0), second_root.clone()],
             vec![HierarchyFault::Root { group: 1, fault: RootFault::Name }],
         ),

@@ -154,7 +154,10 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         _ => None,
     };
     let is_root = id == Some(GroupId::ROOT);
+    let errors_before_pins = reader.errors;
     let pins = read_pins(document, is_root, reader);
+    // Pins of the root group are a fault that leaves its rule and its parent to be checked.
+    let pin_errors = if is_root { reader.errors - errors_before_pins } else { 0 };
     let rule = read_rule(document, is_root, pins.as_deref(), reader);
     let trumps = document.get("environment_trumps");
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
@@ -166,7 +169,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let variables =
         document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
     let parent = read_parent(document, reader);
-    let valid = reader.errors == errors_before;
+    let valid = reader.errors == errors_before + pin_errors;
     let content = match (id, name, environment, rule) {
         (Some(id), Some(name), Some(environment), Some(rule)) if valid => {
             GroupContent::Valid(Group {
@@ -211,6 +214,10 @@ fn spans(
     };
     let place = document.name_span();
     match content {
+        // Its pins are a fault and no part of its rule.
+        GroupContent::Valid(Group { id: GroupId::ROOT, .. }) => {
+            GroupSpans::new(place, part, &[], values)
+        }
         GroupContent::Valid(_) => GroupSpans::new(place, part, &pin_spans(document), values),
         GroupContent::Invalid { .. } => GroupSpans::new(place, part, &[], &[]),
     }
@@ -262,7 +269,7 @@ fn read_pins(document: &Node, is_root: bool, reader: &mut FileReader) -> Option<
         Some(node) if is_root => {
             let message = "nodes cannot be pinned to the root group, every node is in it";
             reader.add(Kind::RootGroup, node.span, message);
-            None
+            Some(Vec::new())
         }
         Some(node) => {
             for pin in node.elements() {

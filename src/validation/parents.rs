@@ -83,6 +83,10 @@ fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagno
     let message = format!("the parent `{name}` does not exist");
     let mut diagnostic = Diagnostic::new(Kind::MissingParent, place, message);
     diagnostic.group = file.name().map(ToString::to_string);
+    if file.id() == Some(GroupId::ROOT) {
+        // No other parent would do.
+        return Some(diagnostic.with_help("leave `parent` out: the root group is its own parent"));
+    }
     Some(match similar {
         Some(similar) => diagnostic.with_help(format!("did you mean `{similar}`?")),
         None => diagnostic.with_help("name a group of this repository, by name or id"),
