@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use hashbrown::HashMap;
+use indexmap::IndexSet;
 use serde_json::{Value, json};
 
 use super::body::read_group;
@@ -236,12 +237,13 @@ fn refuse(missing: Vec<Value>) -> Result<(), Rejection> {
     if missing.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> =
-        missing.iter().filter_map(|it| it.get("missing")).map(ToString::to_string).collect();
+    // Each descendant that inherits a class lacks it as well: the details name them all.
+    let all = missing.iter().filter_map(|it| it.get("missing")).map(ToString::to_string);
+    let names: IndexSet<String> = all.collect();
     let message = format!(
         "The group being edited or created makes reference to the following missing classes or parameters: {}. \
          See the `details` key for all of them.",
-        names.join(", ")
+        names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
     );
     Err(Rejection::new(RejectionKind::MissingReferents, message, missing))
 }

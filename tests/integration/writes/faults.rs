@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Hub, ROOT, create, groups, has_git, post, serve_over_http};
 use crate::git::server::{Server, http_backend, status};
@@ -134,6 +134,7 @@ fn an_invalid_write_is_refused_with_its_findings() {
     let hub = Hub::new(&[
         ("clade.yaml", "policy: {require_description: true}\n"),
         ("groups/a.yaml", "name: A\ndescription: d\n"),
+        ("groups/b.yaml", "name: B\nparent: A\ndescription: d\n"),
         ("environments/production.yaml", "classes: {known: {parameters: {p: 1}}}\n"),
     ]);
     let daemon = hub.serve(&[]);
@@ -151,7 +152,6 @@ fn an_invalid_write_is_refused_with_its_findings() {
         json!({"name": "P", "parent": ROOT, "description": "d", "classes": {"known": {"q": null}}});
     let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());
     assert_eq!(checked.status, 200, "{}", checked.body);
-    assert_eq!(hub.head_id(), before);
     // Puppet accepts metaparameters for every class.
     let body = json!({"name": "P", "parent": ROOT, "description": "d", "classes": {"known": {"noop": true}}});
     let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());
@@ -166,6 +166,7 @@ fn an_invalid_write_is_refused_with_its_findings() {
     let of: Vec<&Value> =
         missing["details"].as_array().unwrap().iter().map(|it| &it["group"]).collect();
     assert_eq!(of, ["A", "B"]);
+    assert_eq!(hub.head_id(), before);
     // Below a branch that is not valid nothing can be built.
     hub.commit("Break it", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
     daemon.wait_until("the commit is rejected", |it| {
