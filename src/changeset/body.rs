@@ -97,28 +97,44 @@ pub(super) fn read_body(body: Value, submitted: impl Fn() -> Value) -> Result<Gr
         let optional = !matches!(key.as_str(), "name" | "parent" | "classes");
         !(READ_ONLY.contains(&key.as_str()) || optional && value.is_null())
     });
-    if fields.get("classes").is_some_and(|it| !it.is_object()) {
-        return Err(violation("([:classes (not (map? the-value))])".to_owned()));
-    }
-    // Files may write rules as text; the API has one form.
-    if fields.get("rule").is_some_and(|it| !it.is_array()) {
-        return Err(violation(MALFORMED_RULE.to_owned()));
-    }
-    if let Some(parent) = fields.get("parent").and_then(Value::as_str)
+    let of_api = take_problems(&mut fields);
+    if of_api.is_empty()
+        && let Some(parent) = fields.get("parent").and_then(Value::as_str)
         && parent.parse::<GroupId>().is_err()
     {
         return Err(Rejection::malformed_parent(parent));
     }
     let reading = read_json(fields);
-    if reading.diagnostics.iter().any(|it| it.severity == Severity::Error) {
-        return Err(violation(problems(&reading)));
+    let of_reader = problems(&reading);
+    if !of_reader.is_empty() || !of_api.is_empty() {
+        let all = [of_reader.as_str()].into_iter().chain(of_api).filter(|it| !it.is_empty());
+        return Err(violation(all.collect::<Vec<_>>().join("; ")));
     }
     let found = reading.groups().first();
     match found.and_then(|file| Some((file.group()?.clone(), file.parent.clone()?))) {
         Some((group, ParentName::Id(parent))) => Ok(Group { parent, ..group }),
         Some((_, ParentName::Name(name))) => Err(Rejection::malformed_parent(&name)),
-        None => Err(violation(problems(&reading))),
+        None => Err(violation("the group cannot be read".to_owned())),
     }
+}
+
+/// Takes out of a body what a file may have and a body must not, and returns what is wrong with it.
+fn take_problems(fields: &mut Map<String, Value>) -> Vec<&'static str> {
+    let mut problems = Vec::new();
+    // In a file, it is the root group.
+    if fields.get("parent").is_some_and(Value::is_null) {
+        problems.push("`parent`: expected a string, found null");
+    }
+    // Files may write rules as text; the API has one form.
+    if fields.get("rule").is_some_and(|it| !it.is_array()) {
+        fields.shift_remove("rule");
+        problems.push(MALFORMED_RULE);
+    }
+    if fields.get("classes").is_some_and(|it| !it.is_object()) {
+        fields.shift_remove("classes");
+        problems.push("([:classes (not (map? the-value))])");
+    }
+    problems
 }
 
 /// Reads a group that came as JSON as if it stood in a file, written so that each number stays one:
@@ -133,6 +149,7 @@ pub fn read_json(fields: Map<String, Value>) -> FileReading {
     read_file(&file, FileKind::Groups)
 }
 
+/// Returns what the reader of files finds; nothing in a valid group.
 fn problems(reading: &FileReading) -> String {
     let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let text = first_problems(errors().map(|it| &it.message), "; ");
@@ -167,6 +184,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::changeset::RejectionKind;
+    use crate::table::each_row;
 
     /// A body of many unknown keys was answered with five times its bytes.
     #[test]
@@ -180,6 +199,68 @@ mod tests {
         assert_eq!(error(2).as_deref(), Some(two));
         assert!(error(100).unwrap().ends_with(" [:k099 disallowed-key])"));
         assert!(error(102).unwrap().ends_with(" [:k099 disallowed-key] and 2 more)"));
+    }
+
+    /// A parent that is null was rejected without a word.
+    #[test]
+    fn an_error_names_each_key_that_is_null_or_of_a_wrong_type() {
+        let map = "([:classes (not (map? the-value))])";
+        let text = |key: &str, found: &str| format!("`{key}`: expected a string, found {found}");
+        let rows = [
+            (json!({"name": null}), text("name", "null")),
+            (json!({"name": 1}), text("name", "a number")),
+            (json!({"parent": null}), text("parent", "null")),
+            (json!({"parent": 1}), text("parent", "a number")),
+            (json!({"parent": [1]}), text("parent", "a list")),
+            (json!({"classes": null}), map.to_owned()),
+            (json!({"classes": []}), map.to_owned()),
+            (json!({"id": 1}), text("id", "a number")),
+            (json!({"description": 1}), text("description", "a number")),
+            (json!({"environment": 1}), text("environment", "a number")),
+            (
+                json!({"environment_trumps": "x"}),
+                "`environment_trumps`: expected true or false, found a string".to_owned(),
+            ),
+            (json!({"rule": 1}), MALFORMED_RULE.to_owned()),
+            (json!({"config_data": 1}), "`config_data`: expected a mapping, found a number".into()),
+            (json!({"variables": []}), "`variables`: expected a mapping, found a list".to_owned()),
+            (
+                json!({"name": 1, "parent": null, "classes": [], "rule": "x"}),
+                format!(
+                    "{}; {}; {MALFORMED_RULE}; {map}",
+                    text("name", "a number"),
+                    text("parent", "null")
+                ),
+            ),
+            (
+                json!({"name": 1, "parent": "x", "classes": []}),
+                format!("{}; {map}", text("name", "a number")),
+            ),
+        ];
+        each_row(rows, |(more, expected)| {
+            let error = read_group(&with(&more)).unwrap_err();
+            assert_eq!(error.kind, RejectionKind::SchemaViolation);
+            assert_eq!(error.details["error"], expected, "{more}");
+            assert!(error.message.ends_with(&expected), "{}", error.message);
+            assert_eq!(error.details["submitted"], with(&more));
+        });
+        for key in ["id", "description", "environment", "environment_trumps", "rule"]
+            .into_iter()
+            .chain(["config_data", "variables"])
+        {
+            assert!(read_group(&with(&json!({key: null}))).is_ok(), "{key}");
+        }
+        let parent = read_group(&with(&json!({"parent": "x"}))).unwrap_err();
+        assert_eq!(parent.kind, RejectionKind::MalformedUuid);
+    }
+
+    /// Returns a valid body with other fields.
+    fn with(more: &Value) -> Value {
+        let mut body = json!({"name": "a", "parent": GroupId::ROOT, "classes": {}});
+        for (key, value) in more.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        body
     }
 
     #[test]

@@ -24,6 +24,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("Facts", "Facts"),
     ("Pin", "Pin"),
     ("Rule", "Rule"),
+    ("RuleQuery", "RuleQuery"),
 ];
 
 /// How many values a body may have for the part to be looked for.
@@ -94,7 +95,8 @@ fn has_at_most(value: &Value, left: &mut usize) -> bool {
 mod tests {
     use super::*;
     use crate::changeset::{RejectionKind, read_group};
-    use crate::http::types::{FactsUpload, NodeBody, NodesRequest, PinRequest};
+    use crate::http::types::{FactsUpload, NodeBody, NodesRequest, PinRequest, RuleQuery};
+    use crate::table::each_row;
 
     const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -109,6 +111,7 @@ mod tests {
             "Facts" => FactsUpload::read(body.clone()).is_ok(),
             "Pin" => PinRequest::read(body.clone()).is_ok(),
             "Rule" => crate::rule::read(body).is_ok(),
+            "RuleQuery" => RuleQuery::read(body.clone()).is_ok(),
             other => panic!("{other}"),
         }
     }
@@ -136,9 +139,6 @@ mod tests {
             (json!({"variables": {"a": 1e3, "b": "x"}, "config_data": null}), true),
             (json!({"config_data": {"a": {"k": [[1]]}}}), true),
             (json!({"config_data": []}), false),
-            (json!({"id": "x"}), false),
-            (json!({"id": ROOT, "description": null, "environment": null}), true),
-            (json!({"environment": "a-b"}), false),
             (json!({"config_data": {"a": {"title": 1, "Port": 1, "": 1}}}), true),
             (json!({"classes": {"a": {"title": 1}}}), false),
             (json!({"classes": {"a": {"Port": 1}}}), false),
@@ -146,6 +146,9 @@ mod tests {
             (json!({"variables": {"title": 1}}), false),
             (json!({"variables": {"name": 1}}), false),
             (json!({"variables": {"name": null}}), true),
+            (json!({"id": "x"}), false),
+            (json!({"id": ROOT, "description": null, "environment": null}), true),
+            (json!({"environment": "a-b"}), false),
             (json!({"environment_trumps": "true"}), false),
             (json!({"description": 5}), false),
             (json!({"parent": 5}), false),
@@ -194,6 +197,11 @@ mod tests {
             ("Rule", json!(["=", "name", "a"]), true),
             ("Rule", json!("os.family = Debian"), true),
             ("Rule", json!({}), false),
+            ("RuleQuery", json!({"rule": "a = b"}), true),
+            ("RuleQuery", json!({"rule": ["=", "name", "a"], "x": 1}), true),
+            ("RuleQuery", json!({"rule": null}), false),
+            ("RuleQuery", json!({}), false),
+            ("RuleQuery", json!("name = a"), false),
             ("Rule", json!(["xor", ["=", "name", "a"]]), false),
         ]
     }
@@ -212,6 +220,47 @@ mod tests {
                 assert!(part.is_object() && part.get("$ref").is_none(), "{shape}: {body}: {part}");
             }
         }
+    }
+
+    /// A key that was there was called missing, and what was sent was shown without it.
+    #[test]
+    fn an_error_says_what_is_missing_and_what_is_of_a_wrong_type() {
+        let error = |shape: &str, body: &Value| match shape {
+            "Facts" => FactsUpload::read(body.clone()).unwrap_err(),
+            "Pin" => PinRequest::read(body.clone()).unwrap_err(),
+            _ => RuleQuery::read(body.clone()).unwrap_err(),
+        };
+        let not_a_map = "(not (map? the-body))";
+        let facts = json!({"a": 1});
+        let rows = [
+            ("Facts", json!({}), "({:name missing-required-key} {:facts missing-required-key})"),
+            ("Facts", json!({"name": "a"}), "({:facts missing-required-key})"),
+            ("Facts", json!({"name": "a", "facts": 5}), "({:facts (not (map? facts))})"),
+            ("Facts", json!({"name": "a", "facts": null}), "({:facts (not (map? facts))})"),
+            ("Facts", json!({"facts": facts}), "({:name missing-required-key})"),
+            ("Facts", json!({"name": 5, "facts": facts}), "({:name (not (string? name))})"),
+            (
+                "Facts",
+                json!({"certname": null, "facts": facts}),
+                "({:certname (not (string? certname))})",
+            ),
+            ("Facts", json!([]), not_a_map),
+            ("Pin", json!({}), "({:commit missing-required-key})"),
+            ("Pin", json!({"commit": 5}), "({:commit (not (string? commit))})"),
+            ("Pin", json!({"commit": null}), "({:commit (not (string? commit))})"),
+            ("Pin", json!([]), not_a_map),
+            ("RuleQuery", json!({}), "({:rule missing-required-key})"),
+            (
+                "RuleQuery",
+                json!({"rule": 5}),
+                "({:rule (not (or (string? rule) (sequential? rule)))})",
+            ),
+            ("RuleQuery", json!([]), not_a_map),
+        ];
+        each_row(rows, |(shape, body, expected)| {
+            let found = error(shape, &body);
+            assert_eq!((found.error.as_str(), &found.submitted), (expected, &body), "{shape}");
+        });
     }
 
     #[test]

@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use indexmap::IndexMap;
+use serde_json::json;
 
 use super::error::ApiError;
 use super::openapi::errors::{NotFound, PathErrors, ReadyErrors, WordErrors};
@@ -39,7 +40,12 @@ fn level(parameters: &Parameters) -> Result<DetailLevel, ApiError> {
     let Some(word) = parameters.get("level") else { return Ok(DetailLevel::Info) };
     DetailLevel::of(word).ok_or_else(|| {
         let message = "The parameter `level` must be critical, info or debug.";
-        ApiError::new(ErrorKind::SchemaViolation, message, word)
+        let details = json!({
+            "submitted": {"level": word},
+            "schema": {"type": "string", "enum": ["critical", "info", "debug"]},
+            "error": "([:level (not (#{critical info debug} level))])",
+        });
+        ApiError::new(ErrorKind::SchemaViolation, message, details)
     })
 }
 

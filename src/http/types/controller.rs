@@ -24,14 +24,13 @@ impl PinRequest {
     /// Reads a body.
     pub(in crate::http) fn read(body: Value) -> Result<Self, SchemaViolation> {
         let reason = reason_of(&body, "Pin")?;
-        match body.get("commit").and_then(Value::as_str) {
-            Some(commit) => Ok(Self { commit: commit.to_owned(), reason }),
-            None => Err(SchemaViolation {
-                schema: "Pin",
-                submitted: body,
-                error: "({:commit missing-required-key})".to_owned(),
-            }),
-        }
+        let error = match body.get("commit") {
+            Some(Value::String(commit)) => return Ok(Self { commit: commit.clone(), reason }),
+            Some(_) => "({:commit (not (string? commit))})",
+            None if body.is_object() => "({:commit missing-required-key})",
+            None => "(not (map? the-body))",
+        };
+        Err(SchemaViolation { schema: "Pin", submitted: body, error: error.to_owned() })
     }
 }
 

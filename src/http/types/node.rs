@@ -115,12 +115,10 @@ impl FactsUpload {
         let violation = |submitted: Value, error: &str| {
             Err(SchemaViolation { schema: "Facts", submitted, error: error.to_owned() })
         };
+        let faults = Self::faults(&body);
         let facts = match body.get_mut("facts") {
-            Some(Value::Object(facts)) if certname.is_some() || name.is_some() => facts,
-            _ => {
-                let error = "({:name missing-required-key} {:facts missing-required-key})";
-                return violation(body, error);
-            }
+            Some(Value::Object(facts)) if faults.is_empty() => facts,
+            _ => return violation(body, &format!("({})", faults.join(" "))),
         };
         // An agent can send a fact of this name; it is not what a certificate proves.
         facts.remove("trusted");
@@ -129,6 +127,26 @@ impl FactsUpload {
             return violation(body, "({:facts (not (seq facts))})");
         }
         Ok(Self { certname, name, facts: std::mem::take(facts) })
+    }
+
+    /// Returns what is missing in a body, or of a wrong type.
+    fn faults(body: &Value) -> Vec<&'static str> {
+        if !body.is_object() {
+            return vec!["not (map? the-body)"];
+        }
+        // One of the names is enough.
+        let name = match [body.get("certname"), body.get("name")] {
+            [Some(Value::String(_)), _] | [_, Some(Value::String(_))] => None,
+            [_, Some(_)] => Some("{:name (not (string? name))}"),
+            [Some(_), None] => Some("{:certname (not (string? certname))}"),
+            [None, None] => Some("{:name missing-required-key}"),
+        };
+        let facts = match body.get("facts") {
+            Some(Value::Object(_)) => None,
+            Some(_) => Some("{:facts (not (map? facts))}"),
+            None => Some("{:facts missing-required-key}"),
+        };
+        name.into_iter().chain(facts).collect()
     }
 }
 

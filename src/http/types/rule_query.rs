@@ -84,14 +84,16 @@ pub struct RulePath {
 impl RuleQuery {
     /// Reads a body.
     pub(in crate::http) fn read(mut body: Value) -> Result<Self, SchemaViolation> {
-        match body.get_mut("rule").map(Value::take) {
-            Some(rule @ (Value::String(_) | Value::Array(_))) => Ok(Self { rule }),
-            _ => Err(SchemaViolation {
-                schema: "RuleQuery",
-                submitted: body,
-                error: "({:rule missing-required-key})".to_owned(),
-            }),
-        }
+        let is_object = body.is_object();
+        let error = match body.get_mut("rule") {
+            Some(rule @ (Value::String(_) | Value::Array(_))) => {
+                return Ok(Self { rule: rule.take() });
+            }
+            Some(_) => "({:rule (not (or (string? rule) (sequential? rule)))})",
+            None if is_object => "({:rule missing-required-key})",
+            None => "(not (map? the-body))",
+        };
+        Err(SchemaViolation { schema: "RuleQuery", submitted: body, error: error.to_owned() })
     }
 
     /// Returns the rule as text.
