@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Exit;
-use super::client::{IdentityArgs, error_kind, read_object, server_of_environment};
+use super::client::{IdentityArgs, error_kind, read_object, read_value, server_of_environment};
 use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
@@ -172,7 +172,7 @@ impl BlameCommand {
             output.note(&format!("error: {}", error.msg));
             return Ok(Exit::Findings);
         }
-        let values = serde_json::from_value(reply.document()?);
+        let values = read_value(&reply.document()?);
         let mut values: Vec<BlamedValue> =
             values.context("the answer of the daemon cannot be read")?;
         if let Some(format) = self.format.data() {

@@ -119,10 +119,52 @@ impl<T: DeserializeOwned> Document<T> {
 /// Reads an object. A list of the fields' values, which the derived readers accept as well, is not one.
 pub(super) fn read_object<T: DeserializeOwned>(document: &Value) -> Result<T> {
     document.as_object().context("expected an object")?;
-    Ok(T::deserialize(document)?)
+    read_value(document)
+}
+
+/// Reads a value by way of its text: serde reads a number of a value as one of the machine, so that `-0` would be 0.
+pub(super) fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T> {
+    Ok(serde_json::from_str(&serde_json::to_string(value)?)?)
 }
 
 /// Returns the kind of an error; none for a document, or for a kind of a later daemon.
 pub(super) fn error_kind(reply: &JsonReply) -> Option<ErrorKind> {
     ErrorKind::of(reply.kind()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::types::{BlamedValue, Explanation};
+    use crate::model::Map;
+
+    const NUMBERS: &str = "[-0,1.00,123456789012345678901234567890,1e+400]";
+
+    #[test]
+    fn numbers_of_a_daemon_are_read_as_they_stand() {
+        let numbers: Value = serde_json::from_str(NUMBERS).unwrap();
+        let none: Map<String, Value> = Map::new();
+        let explanation = json!({
+            "node_as_received": {"name": "n", "fact": {"n": numbers}, "trusted": {}},
+            "match_explanations": {}, "leaf_groups": {}, "inherited_classifications": {},
+            "individual_classification": {
+                "classes": {}, "variables": {"n": numbers}, "config_data": none,
+            },
+        });
+        let read: Explanation = read_object(&explanation).unwrap();
+        assert_eq!(read.node_as_received.fact["n"].to_string(), NUMBERS);
+        assert_eq!(read.individual_classification.variables["n"].to_string(), NUMBERS);
+        let commit = json!({
+            "id": "0123456789012345678901234567890123456789", "author": "a", "subject": "s",
+            "time": "2026-11-20T12:00:00Z",
+        });
+        let blamed = json!({
+            "key": "variables.n", "value": numbers, "group": null, "group_id": null, "file": null,
+            "line": null, "commit": commit, "since": "2026-11-20T12:00:00Z",
+        });
+        let read: BlamedValue = read_value(&blamed).unwrap();
+        assert_eq!(read.value.to_string(), NUMBERS);
+    }
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs, read_value};
 use super::output::Output;
 use crate::age::age;
 use crate::diagnostic::{visible, visible_up_to};
@@ -67,9 +67,9 @@ impl HistoryCommand {
             let before_then = before.map(|it| format!("&before={it}")).unwrap_or_default();
             let path = format!("/controller/nodes/{node}/history?limit={wanted}{before_then}");
             let page = daemon.get_json(&path)?.document()?;
-            let page: Vec<Value> = serde_json::from_value(page).context("expected a list")?;
-            let changes: Vec<StoredChange> = serde_json::from_value(page.clone().into())
-                .context("the answer of the daemon cannot be read")?;
+            let changes: Vec<StoredChange> =
+                read_value(&page).context("the answer of the daemon cannot be read")?;
+            let Value::Array(page) = page else { bail!("expected a list") };
             before = changes.last().map(|it| it.time);
             let size = changes.len();
             sent.extend(page);

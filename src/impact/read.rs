@@ -201,7 +201,8 @@ impl Impact {
                 .map(|(at, it)| (it.node.as_str(), at))
                 .collect(),
         };
-        let entries = Vec::<WrittenEntry>::deserialize(field("changes"))?;
+        // From its text: serde reads a number of a value as one of the machine, so that `-0` would be 0.
+        let entries: Vec<WrittenEntry> = serde_json::from_str(&field("changes").to_string())?;
         let entries: Option<Vec<ReportEntry>> =
             entries.into_iter().map(|it| known.entry(it)).collect();
         let entries = entries.ok_or(ImpactError::OtherChanges)?;

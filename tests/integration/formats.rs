@@ -120,7 +120,7 @@ fn what_is_written_as_json_is_written_as_yaml() {
 #[test]
 fn a_daemon_explains_a_node_as_a_repository_does() {
     let repository = GitRepository::new();
-    let own = "classes: {ntp: {servers: [a]}}\nvariables: {own: 1}\nconfig_data: {ntp: {x: 2}}\n";
+    let own = "classes: {ntp: {servers: [a]}}\nvariables: {own: -0}\nconfig_data: {ntp: {x: 2}}\n";
     repository.commit(
         "first",
         &[("groups/odd.yaml", GROUP), ("groups/c.yaml", CONFLICT), ("nodes/n.yaml", own)],
@@ -128,11 +128,12 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let server = format!("http://{}", daemon.address);
     let facts = repository.path().join("facts.json");
-    let body = json!({"fact": {"os": {"family": "Debian"}}, "trusted": {"extensions": {"a": "b"}}});
-    std::fs::write(&facts, body.to_string()).unwrap();
+    // The one integer with two spellings is sent, and written, in the rare one.
+    let body =
+        r#"{"fact": {"os": {"family": "Debian"}, "n": -0}, "trusted": {"extensions": {"a": "b"}}}"#;
+    std::fs::write(&facts, body).unwrap();
     for name in ["n", "m", "other"] {
-        let path = format!("/v1/classified/nodes/{name}");
-        daemon.request("POST", &path, &body.to_string());
+        daemon.request("POST", &format!("/v1/classified/nodes/{name}"), body);
     }
     let (path, facts) = (repository.text_path(), facts.to_str().unwrap().to_owned());
     for name in ["n", "m", "other"] {
@@ -150,6 +151,8 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
             assert_eq!((there.status, there.stdout), (here.status, here.stdout), "{name} {more:?}");
         }
     }
+    let blamed = run(&["blame", "n", "own", "--server", &server]);
+    assert!(blamed.stdout.ends_with("variables.own = -0\n"), "{}", blamed.stdout);
     let unknown = run(&["explain", "stranger", "--server", &server]);
     assert_eq!((unknown.status, &*unknown.stdout), (2, ""));
     insta::assert_snapshot!(unknown.stderr.replace(&server, "URL"), @r"

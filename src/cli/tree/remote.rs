@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::places::WrittenPlaces;
 use crate::classification::{WithheldFacts, conclude, explanation, matches};
 use crate::cli::Exit;
-use crate::cli::client::{IdentityArgs, read_object};
+use crate::cli::client::{IdentityArgs, read_object, read_value};
 use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
 use crate::client::{Client, JsonReply};
@@ -120,6 +120,6 @@ fn individual(values: &IndividualClassification) -> Result<Individual> {
 
 /// Reads values with names that are valid in a group.
 fn checked<T: DeserializeOwned>(what: &str, values: &impl Serialize) -> Result<T> {
-    serde_json::from_value(serde_json::to_value(values)?)
+    read_value(&serde_json::to_value(values)?)
         .with_context(|| format!("its `{what}` cannot be read"))
 }
