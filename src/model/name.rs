@@ -195,7 +195,7 @@ pub fn check_parameter_name(text: &str) -> Result<(), NameError> {
     let starts_well = text.starts_with(|it: char| it.is_ascii_lowercase() || it == '_');
     let is_word = text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
     let reason = match text {
-        "title" => "Puppet reserves it and fails the run",
+        "title" => "Puppet reserves it",
         _ if starts_well && is_word => return Ok(()),
         _ => {
             "its name starts with a lowercase letter or `_` and goes on with letters, digits and `_`"

@@ -288,7 +288,8 @@ impl FileReader {
                 let Err(error) = check_parameter_name(&parameter.key) else { continue };
                 // What is not a key at all is reported with the other keys.
                 if parameter.key.parse::<Key>().is_ok() {
-                    self.add(Kind::SchemaViolation, parameter.key_span, error.to_string());
+                    self.add(Kind::SuspiciousValue, parameter.key_span, error.to_string()).help =
+                        Some("Puppet fails the run of each node that gets it".to_owned());
                 }
             }
         }
