@@ -49,6 +49,7 @@ pub use checked::Checked;
 pub use commit::{misplaced_entry, no_groups, too_large};
 pub use comparisons::comparison_places;
 pub use group::{GroupFile, ParentName};
+pub use group_places::ValuePlaces;
 pub use layout::{Layout, Strictness};
 pub use node_estate::node_estate;
 pub use overlap::ShownAlarms;

@@ -19,8 +19,15 @@ impl<K: Ord, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        let at = self.0.binary_search_by(|(it, _)| it.borrow().cmp(key)).ok()?;
-        self.0.get(at).map(|(_, value)| value)
+        self.0.get(self.position(key)?).map(|(_, value)| value)
+    }
+
+    /// Returns how many entries stand before that of a key, if the map has it.
+    pub fn position<Q: Ord + ?Sized>(&self, key: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.binary_search_by(|(it, _)| it.borrow().cmp(key)).ok()
     }
 
     /// Returns whether the map has a key.
@@ -138,6 +145,7 @@ mod tests {
         let entries: Vec<(&str, i32)> = table.iter().map(|(key, it)| (key.as_str(), *it)).collect();
         assert_eq!(entries, [("a", 2), ("b", 4), ("c", 3)]);
         assert_eq!((table.get("b"), table.get("d"), table.len()), (Some(&4), None, 3));
+        assert_eq!((table.position("c"), table.position("d")), (Some(2), None));
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<Table<String, i32>>(&text).unwrap(), table);
         assert!(Table::<String, i32>::default().is_empty());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::element::part_of;
+use super::element::TextParts;
 use crate::diagnostic::Place;
 use crate::document::{Limits, Node, Span, read};
 use crate::rule::comparison_ranges;
@@ -24,8 +24,8 @@ pub fn comparison_places(file: &Arc<str>, text: &[u8]) -> BTreeMap<Place, Vec<Pl
 
 fn collect(rule: &Node, spans: &mut Vec<Span>) {
     if let Some(text) = rule.as_str() {
-        let ranges = comparison_ranges(text).into_iter();
-        spans.extend(ranges.map(|it| part_of(rule, it.start, it.end)));
+        let mut parts = TextParts::of(rule);
+        spans.extend(comparison_ranges(text).iter().map(|it| parts.span(it.start, it.end)));
         return;
     }
     let Some((operator, terms)) = rule.elements().split_first() else { return };
@@ -66,5 +66,20 @@ name: C
             })
             .collect();
         assert_eq!(starts, [vec!["2:7-25", "2:35-40", "2:44-56"], vec!["7:5-19", "9:6-25"]]);
+    }
+    /// So many comparisons in one string that to count the characters before each takes minutes.
+    #[test]
+    fn many_comparisons_of_one_string_are_placed() {
+        const COMPARISONS: u32 = 90_000;
+        let rule = vec!["é = x"; COMPARISONS as usize].join(" or ");
+        let text = format!("name: A\nrule: {rule}\n");
+        let found = comparison_places(&Arc::from("g.yaml"), text.as_bytes());
+        let places = found.values().next().unwrap();
+        assert_eq!(places.len(), COMPARISONS as usize);
+        for (number, place) in (0..).zip(places) {
+            let (start, end) = (place.span.start, place.span.end);
+            assert_eq!((start.column, end.column), (7 + 9 * number, 12 + 9 * number));
+            assert_eq!((start.offset, end.offset), (14 + 10 * number, 20 + 10 * number));
+        }
     }
 }

@@ -84,7 +84,7 @@ impl GroupFile {
 
     /// Returns where a variable is written.
     pub fn variable_place(&self, variable: &VariableName) -> Option<Place> {
-        self.value(|group| Some(spans_of_classes(group) + position(&group.variables, variable)?))
+        self.value(|group| Some(spans_of_classes(group) + group.variables.position(variable)?))
     }
 
     /// Returns where a key of the config data of a class is written.
@@ -92,9 +92,77 @@ impl GroupFile {
         self.value(|group| {
             let before = spans_of_classes(group) + group.variables.len();
             let (class, keys) = place_in(&group.config_data, class, Table::len)?;
-            Some(before + class + position(keys, key)?)
+            Some(before + class + keys.position(key)?)
         })
     }
+
+    /// Returns where the values of a valid group are written, for callers that ask for many: to find one by itself
+    /// takes a walk over all that stand before it.
+    pub fn value_places(&self) -> Option<ValuePlaces<'_>> {
+        let group = self.group()?;
+        let mut before = 0;
+        let classes = starts(&group.classes, &mut before, spans_of_class);
+        let variables = before;
+        before += group.variables.len();
+        let config_data = starts(&group.config_data, &mut before, Table::len);
+        let spans = self.spans.values().collect();
+        Some(ValuePlaces { file: &self.file, group, spans, classes, variables, config_data })
+    }
+}
+
+/// Where the values of one group are written. It is made where it is used: an estate keeps its groups without it.
+#[derive(Debug)]
+pub struct ValuePlaces<'g> {
+    file: &'g Arc<str>,
+    group: &'g Group,
+    /// The spans of all values, in order.
+    spans: Vec<Span>,
+    /// How many spans stand before those of each class.
+    classes: Vec<usize>,
+    /// How many stand before those of the variables.
+    variables: usize,
+    /// How many stand before those of the config data of each class.
+    config_data: Vec<usize>,
+}
+
+impl ValuePlaces<'_> {
+    fn place(&self, number: usize) -> Option<Place> {
+        let span = *self.spans.get(number)?;
+        Some(Place { file: Arc::clone(self.file), span })
+    }
+
+    /// Returns where a class is written.
+    pub fn class(&self, class: &ClassName) -> Option<Place> {
+        self.place(*self.classes.get(self.group.classes.position(class)?)?)
+    }
+
+    /// Returns where a parameter of a class is written.
+    pub fn parameter(&self, class: &ClassName, parameter: &Key) -> Option<Place> {
+        let before = *self.classes.get(self.group.classes.position(class)?)?;
+        let parameters = self.group.classes.get(class)?;
+        self.place(before + 1 + 2 * parameters.position(parameter)?)
+    }
+
+    /// Returns where a variable is written.
+    pub fn variable(&self, variable: &VariableName) -> Option<Place> {
+        self.place(self.variables + self.group.variables.position(variable)?)
+    }
+
+    /// Returns where a key of the config data of a class is written.
+    pub fn config_data(&self, class: &ClassName, key: &Key) -> Option<Place> {
+        let before = *self.config_data.get(self.group.config_data.position(class)?)?;
+        self.place(before + self.group.config_data.get(class)?.position(key)?)
+    }
+}
+
+/// Returns how many spans stand before those of each class, and counts them.
+fn starts(classes: &Classes, before: &mut usize, spans: fn(&ClassTable) -> usize) -> Vec<usize> {
+    let start = |(_, keys): (&ClassName, &ClassTable)| {
+        let start = *before;
+        *before += spans(keys);
+        start
+    };
+    classes.iter().map(start).collect()
 }
 
 /// Returns how many spans a class with parameters has.
@@ -114,7 +182,7 @@ fn class_number(group: &Group, class: &ClassName) -> Option<usize> {
 /// Returns the number of a parameter among the spans of values; that of its value follows.
 fn parameter_number(group: &Group, class: &ClassName, parameter: &Key) -> Option<usize> {
     let (number, parameters) = place_in(&group.classes, class, spans_of_class)?;
-    Some(number + 1 + 2 * position(parameters, parameter)?)
+    Some(number + 1 + 2 * parameters.position(parameter)?)
 }
 
 /// Returns how many spans stand before those of a class, and what it sets.
@@ -135,8 +203,3 @@ fn place_in<'g>(
 
 /// What a class has.
 type ClassTable = Table<Key, Value>;
-
-/// Returns how many keys stand before one.
-fn position<K: PartialEq, V>(table: &Table<K, V>, key: &K) -> Option<usize> {
-    table.keys().position(|it| it == key)
-}

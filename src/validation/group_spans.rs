@@ -78,6 +78,10 @@ impl GroupSpans {
     pub(super) fn value(&self, number: usize) -> Option<Span> {
         self.spans.get(self.before_pins() + self.pin_count() + number)
     }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = Span> {
+        self.spans.iter().skip(self.before_pins() + self.pin_count())
+    }
 }
 
 /// Returns where the values of a group are written, in the order of the tables that are read of them: each class with

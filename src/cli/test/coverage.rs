@@ -78,9 +78,10 @@ impl Coverage {
             .into_par_iter()
             .filter_map(|index| {
                 let group = hierarchy.group(index);
+                let written = places.values(hierarchy, index);
                 let written = GroupValue::of(group).filter_map(|(it, _)| {
                     let tests = values.get(&(index, it)).copied().unwrap_or_default();
-                    let place = places.value(hierarchy, index, it)?;
+                    let place = it.place(written.as_ref()?)?;
                     Some(CoveredValue { text: it.describe(), place, tests })
                 });
                 // Every node matches the rule of the root group.

@@ -3,7 +3,7 @@
 use crate::diagnostic::Place;
 use crate::hierarchy::Inherited;
 use crate::model::{ClassName, Classes, Group, Key, Value, VariableName};
-use crate::validation::GroupFile;
+use crate::validation::ValuePlaces;
 
 /// Something that a group sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,12 +48,12 @@ impl<'e> GroupValue<'e> {
     }
 
     /// Returns where it is written.
-    pub(super) fn place(self, written: &GroupFile) -> Option<Place> {
+    pub(super) fn place(self, written: &ValuePlaces<'_>) -> Option<Place> {
         match self {
-            Self::Class(class) => written.class_place(class),
-            Self::Parameter(class, key) => written.parameter_place(class, key),
-            Self::Variable(name) => written.variable_place(name),
-            Self::ConfigData(class, key) => written.config_data_place(class, key),
+            Self::Class(class) => written.class(class),
+            Self::Parameter(class, key) => written.parameter(class, key),
+            Self::Variable(name) => written.variable(name),
+            Self::ConfigData(class, key) => written.config_data(class, key),
         }
     }
 

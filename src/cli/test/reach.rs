@@ -14,7 +14,7 @@ use crate::diagnostic::Place;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Condition, Node};
 use crate::snapshot::{Index, classify};
-use crate::validation::{TestCase, comparison_places};
+use crate::validation::{TestCase, ValuePlaces, comparison_places};
 
 /// A test that could be run, with its node and the groups that match it, parents first.
 pub(super) struct TestRun<'t> {
@@ -173,13 +173,12 @@ impl<'l> RepositoryPlaces<'l> {
         places
     }
 
-    /// Returns where a value is written.
-    pub(super) fn value(
+    /// Returns where the values of a group are written.
+    pub(super) fn values(
         &self,
         hierarchy: &Hierarchy,
         group: GroupIndex,
-        value: GroupValue<'_>,
-    ) -> Option<Place> {
-        value.place(self.loaded.checked.group_file(hierarchy.group(group).id)?)
+    ) -> Option<ValuePlaces<'l>> {
+        self.loaded.checked.group_file(hierarchy.group(group).id)?.value_places()
     }
 }

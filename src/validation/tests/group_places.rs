@@ -52,20 +52,25 @@ fn random_group(random: &mut Rng, number: usize) -> String {
 /// Returns where each class, parameter, value, variable and key is written, as the group says it.
 fn places_of_values(file: &GroupFile) -> Vec<(String, Option<Span>)> {
     let group = file.group().unwrap();
+    let indexed = file.value_places().unwrap();
     let mut all = Vec::new();
     for (class, parameters) in &*group.classes {
         all.push((format!("class {class}"), file.class_place(class)));
+        assert_eq!(indexed.class(class), file.class_place(class));
         for key in parameters.keys() {
             all.push((format!("parameter {class} {key}"), file.parameter_place(class, key)));
+            assert_eq!(indexed.parameter(class, key), file.parameter_place(class, key));
             all.push((format!("value {class} {key}"), file.parameter_value_place(class, key)));
         }
     }
     for name in group.variables.keys() {
         all.push((format!("variable {name}"), file.variable_place(name)));
+        assert_eq!(indexed.variable(name), file.variable_place(name));
     }
     for (class, keys) in &*group.config_data {
         for key in keys.keys() {
             all.push((format!("config {class} {key}"), file.config_data_place(class, key)));
+            assert_eq!(indexed.config_data(class, key), file.config_data_place(class, key));
         }
     }
     let mut all: Vec<_> = all.into_iter().map(|(what, it)| (what, it.map(|it| it.span))).collect();
@@ -145,4 +150,23 @@ fn groups_say_where_their_parts_are_written() {
         }
     }
     assert!(valid > 200 && values > 2000 && pinned > 100, "{valid} {values} {pinned}");
+}
+
+/// So many values that to find each by a walk over those before it takes minutes.
+#[test]
+fn many_values_of_one_group_have_their_places() {
+    const VALUES: usize = 75_000;
+    let mut text = "name: A\nvariables:\n".to_owned();
+    for number in 0..VALUES {
+        let _infallible = writeln!(text, "  v{number}: 1");
+    }
+    let content = SourceContent::Bytes(text.as_bytes().into());
+    let file = SourceFile { path: "groups/a.yaml".into(), content };
+    let reading = read_file(&file, FileKind::Groups);
+    let [file] = reading.groups() else { panic!("{text:.100}") };
+    let places = file.value_places().unwrap();
+    for number in 0..VALUES {
+        let place = places.variable(&format!("v{number}").parse().unwrap()).unwrap();
+        assert_eq!(place.span.start.line as usize, number + 3);
+    }
 }

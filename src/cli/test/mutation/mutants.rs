@@ -62,8 +62,9 @@ pub(super) fn of<'e>(hierarchy: &'e Hierarchy, places: &RepositoryPlaces<'_>) ->
                 Some(Mutant { group: index, place, part: MutatedPart::Rule(change) })
             }));
         }
+        let written = places.values(hierarchy, index);
         all.extend(GroupValue::of(group).filter_map(|(value, _)| {
-            let place = places.value(hierarchy, index, value)?;
+            let place = value.place(written.as_ref()?)?;
             Some(Mutant { group: index, place, part: MutatedPart::Value(value) })
         }));
     }
