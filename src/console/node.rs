@@ -14,6 +14,7 @@ use super::rule_text as r;
 use super::state as s;
 use super::visit::Visit;
 use crate::answer::NodeState;
+use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::{
     AnswerChange, BlamedValue, Difference, Explanation, LocatedValue, Membership, StoredChange,
     StoredNode,
@@ -181,24 +182,56 @@ async fn groups(visit: &Visit, explanation: &Explanation) -> Result<Vec<MatchedG
     let snapshot = visit.snapshot().await?;
     let hierarchy = &snapshot.estate.hierarchy;
     let matched = &explanation.match_explanations;
-    let mut found = Vec::new();
-    for (id, explained) in matched {
-        let Some(index) = hierarchy.find(*id) else { continue };
-        let lineage = hierarchy.lineage(index).map(|it| hierarchy.group(it));
-        let mut path: Vec<_> = lineage.map(|it| (it.name.to_string(), it.id)).collect();
-        let above = path.iter().skip(1).filter(|(_, id)| matched.contains_key(id)).count();
-        path.reverse();
-        let group = MatchedGroup {
-            id: *id,
-            name: hierarchy.group(index).name.to_string(),
-            depth: above,
-            is_leaf: explanation.leaf_groups.contains_key(id),
-            explanation: explained.clone(),
-        };
-        found.push((path, group));
+    let indexes = matched.keys().filter_map(|it| hierarchy.find(*it));
+    let drawn = in_tree_order(hierarchy, &indexes.collect());
+    let row = |(index, depth): (GroupIndex, usize)| {
+        let group = hierarchy.group(index);
+        let decided = matched.get(&group.id)?.clone();
+        Some(MatchedGroup {
+            id: group.id,
+            name: group.name.to_string(),
+            depth,
+            is_leaf: explanation.leaf_groups.contains_key(&group.id),
+            explanation: decided,
+        })
+    };
+    Ok(drawn.into_iter().filter_map(row).collect())
+}
+
+/// Returns the groups that match in the order of a tree, siblings by name and then id, and how many above each match.
+///
+/// Each group is visited once: the ancestors of all groups of a long chain would fill the memory.
+fn in_tree_order(
+    hierarchy: &Hierarchy,
+    matched: &BTreeSet<GroupIndex>,
+) -> Vec<(GroupIndex, usize)> {
+    let mut seen = BTreeSet::new();
+    let mut children: BTreeMap<GroupIndex, Vec<GroupIndex>> = BTreeMap::new();
+    for index in matched {
+        let mut at = *index;
+        while seen.insert(at)
+            && let Some(parent) = hierarchy.parent(at)
+        {
+            children.entry(parent).or_default().push(at);
+            at = parent;
+        }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(found.into_iter().map(|(_, group)| group).collect())
+    let key = |index: &GroupIndex| {
+        let group = hierarchy.group(*index);
+        (group.name.as_str(), group.id)
+    };
+    let mut found = Vec::new();
+    let mut open = vec![(hierarchy.root(), 0)];
+    while let Some((index, depth)) = open.pop() {
+        let matches = matched.contains(&index);
+        if matches {
+            found.push((index, depth));
+        }
+        let mut below = children.remove(&index).unwrap_or_default();
+        below.sort_by(|one, other| key(other).cmp(&key(one)));
+        open.extend(below.into_iter().map(|it| (it, depth + usize::from(matches))));
+    }
+    found
 }
 
 /// Returns each value that groups give differently.
@@ -382,3 +415,6 @@ impl NodeView {
         self.values.iter().filter_map(|it| it.value.file.as_deref()).collect::<BTreeSet<_>>().len()
     }
 }
+
+#[cfg(test)]
+mod tests;
