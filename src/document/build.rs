@@ -314,14 +314,15 @@ impl NodeBuilder<'_> {
     /// Notes a comment on the line of a value that is not there, such as `channel: #ops`.
     fn comment_as_value(&mut self, place: Span) {
         let at = self.at(place.start);
-        let line = self.original.get(at..).unwrap_or_default().lines().next().unwrap_or_default();
-        let comment = line.trim_start_matches([' ', '\t']);
+        let rest = self.original.get(at..).unwrap_or_default();
+        let comment = rest.trim_start_matches([' ', '\t']);
         let is_text = |it: char| !it.is_whitespace() && it != '#';
-        if comment.len() < line.len()
+        if comment.len() < rest.len()
             && comment.strip_prefix('#').is_some_and(|it| it.starts_with(is_text))
         {
-            let start = at + line.len() - comment.len();
-            let comment = comment.trim_end();
+            let start = at + rest.len() - comment.len();
+            // YAML ends a line at a carriage return, too.
+            let comment = comment.split(['\n', '\r']).next().unwrap_or_default().trim_end();
             let span = Span { start: self.place(start), end: self.place(start + comment.len()) };
             self.in_place_of_values.push((span, bounded(comment.to_owned())));
         }

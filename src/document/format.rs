@@ -25,10 +25,8 @@ const ROUNDS: usize = 4;
 ///
 /// Returns an error if the text has faults.
 pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
-    let wanted = Meaning::of(text).ok_or(EditError::Unreadable)?;
+    let (mut best, wanted) = with_line_feeds(text).ok_or(EditError::Unreadable)?;
     let keeps = |it: &String| Meaning::of(it).is_some_and(|found| found == wanted);
-    let plain = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-    let mut best = Some(plain).filter(keeps).unwrap_or_else(|| text.to_owned());
     for _ in 0..ROUNDS {
         let before = best.clone();
         let steps: [FormatStep<'_>; 5] =
@@ -41,6 +39,24 @@ pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
         }
     }
     Ok(best)
+}
+
+/// Returns the text without a byte-order mark and with a line feed at the end of each line, and its meaning; `None` if
+/// the text has faults.
+///
+/// YAML takes a carriage return for a line break, alone and before a line feed. What a comment belongs to is only found
+/// in lines that end with a line feed, so only the values are compared with those of the text as it was.
+fn with_line_feeds(text: &str) -> Option<(String, Meaning)> {
+    let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !bare.contains('\r') {
+        return Some((bare.to_owned(), Meaning::of(bare)?));
+    }
+    let values = values_of(&documents(bare)?);
+    let plain = bare.replace("\r\n", "\n").replace('\r', "\n");
+    match Meaning::of(&plain).filter(|it| it.values == values) {
+        Some(meaning) => Some((plain, meaning)),
+        None => Some((text.to_owned(), Meaning::of(text)?)),
+    }
 }
 
 /// What must not change: the values, and what each comment belongs to.
@@ -58,10 +74,14 @@ impl Meaning {
         let comments = Belonging::of(text, &documents).summary();
         let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
         Some(Self {
-            values: documents.iter().map(Node::to_value).collect(),
+            values: values_of(&documents),
             comments: comments.into_iter().map(|(home, texts)| (home, owned(texts))).collect(),
         })
     }
+}
+
+fn values_of(documents: &[Node]) -> Vec<Value> {
+    documents.iter().map(Node::to_value).collect()
 }
 
 fn documents(text: &str) -> Option<Vec<Node>> {

@@ -83,9 +83,9 @@ fn after_properties(text: &str, start: usize) -> usize {
         let length = token.find(|it: char| it.is_ascii_whitespace()).unwrap_or(token.len());
         let behind = at + length;
         let next = skip(text, behind, |_| false);
-        let same_line = line_end(text, behind) >= next;
-        // An anchor at the end of a line may be that of a null.
-        if !same_line && bytes.get(next).is_none() {
+        // An anchor at the end of a line may be that of a null. The end of the line is only looked for behind the
+        // last value: a line can be the whole file.
+        if bytes.get(next).is_none() && line_end(text, behind) < next {
             return behind;
         }
         at = next;
