@@ -11,6 +11,7 @@ mod evidence;
 mod limits;
 mod meeting;
 mod outcome;
+mod partners;
 mod search;
 mod setting;
 mod subject;

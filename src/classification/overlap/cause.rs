@@ -148,14 +148,15 @@ fn definers(hierarchy: &Hierarchy, definitions: &[Definition]) -> Vec<Definer> {
         let end = hierarchy.end(*group);
         let mut bearers = Vec::new();
         let mut from = *group;
-        let below = definitions.iter().skip(at + 1).map(|(group, _)| *group);
-        for next in below.take_while(|it| *it < end).chain([end]) {
-            // What is below another definer, from which on this goes, is behind it.
-            if next >= from {
-                bearers.extend(GroupIndex::between(from, next).filter(bears));
-                from = if next < end { hierarchy.end(next) } else { end };
-            }
+        let mut rest = definitions.get(at + 1..).unwrap_or_default();
+        while let Some((next, _)) = rest.first().filter(|(it, _)| *it < end) {
+            bearers.extend(GroupIndex::between(from, *next).filter(bears));
+            from = hierarchy.end(*next);
+            // What is below another definer has its value. A chain of definers is not walked through from each.
+            let below = rest.partition_point(|(it, _)| *it < from);
+            rest = rest.get(below..).unwrap_or_default();
         }
+        bearers.extend(GroupIndex::between(from, end).filter(bears));
         definers.push(Definer { group: *group, value: *value, bearers });
     }
     definers

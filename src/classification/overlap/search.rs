@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::limits::SearchLimits;
 use super::meeting::{Meeting, Meetings};
 use super::outcome::{Acknowledged, Overlaps};
+use super::partners::Partners;
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Node;
@@ -107,8 +108,10 @@ impl<'e> Finder<'e, '_> {
     /// there is none for values that are set beside each other.
     fn reasons(&mut self, cause: &ConflictCause<'e>) -> Vec<AlarmReason<'e>> {
         let mut reasons: BTreeMap<Option<GroupIndex>, AlarmReason<'e>> = BTreeMap::new();
+        let mut partners = Partners::new(self.hierarchy, &cause.definers);
         for (at, definer) in cause.definers.iter().enumerate() {
-            for other in cause.definers.iter().take(at) {
+            let others = partners.of(at, definer).iter();
+            for other in others.filter_map(|it| cause.definers.get(*it)) {
                 self.visited += 1;
                 if definer.value.is_none() || other.value.is_none() || definer.value == other.value
                 {

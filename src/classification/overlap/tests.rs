@@ -318,3 +318,26 @@ fn a_search_that_ends_early_says_where() {
     assert_eq!((cut.ended_at, cut.alarms.len()), (None, 1));
     assert_eq!((cut.alarms[0].pairs.len(), cut.alarms[0].is_cut), (2, true));
 }
+
+#[test]
+fn a_chain_of_groups_that_override_each_other_takes_few_steps() {
+    const GROUPS: u64 = 1_000;
+    let steps = |rule: fn(u64) -> String| {
+        let mut parent = ROOT.to_owned();
+        let chain = (0..GROUPS).fold(sketch(), |sketch, number| {
+            let name = format!("G{number}");
+            let value = number.to_string();
+            let sketch = sketch.group(&name, &parent, &rule(number), &[("v", &value)]);
+            parent = name;
+            sketch
+        });
+        let estate = chain.estate();
+        let found = overlaps(&estate, &Evidence::default(), &|_, _| false, Solver::default());
+        assert_eq!(found.ended_at, None);
+        found.steps
+    };
+    // Each two groups would be half of the square.
+    for taken in [steps(|_| String::new()), steps(|number| format!("f{number} = 1"))] {
+        assert!(taken < GROUPS * GROUPS / 5, "{taken}");
+    }
+}
