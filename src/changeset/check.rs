@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use hashbrown::HashMap;
-use indexmap::IndexSet;
+use hashbrown::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::body::read_group;
@@ -239,11 +238,12 @@ fn refuse(missing: Vec<Value>) -> Result<(), Rejection> {
     }
     // Each descendant that inherits a class lacks it as well: the details name them all.
     let all = missing.iter().filter_map(|it| it.get("missing")).map(ToString::to_string);
-    let names: IndexSet<String> = all.collect();
+    let mut known = HashSet::new();
+    let names: Vec<String> = all.filter(|it| known.insert(it.clone())).collect();
     let message = format!(
         "The group being edited or created makes reference to the following missing classes or parameters: {}. \
          See the `details` key for all of them.",
-        names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        names.join(", ")
     );
     Err(Rejection::new(RejectionKind::MissingReferents, message, missing))
 }
