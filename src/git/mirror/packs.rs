@@ -394,9 +394,10 @@ mod tests {
     fn packs_that_cannot_be_read_do_not_keep_others_from_being_joined() {
         let world = World::with_fetched(5);
         let directory = world.mirror.directory.repository().join("objects/pack");
+        // Before there is another one: directories are listed in any order.
+        let small = packs(&directory).unwrap().pop().unwrap().index.with_extension("pack");
         fs::create_dir(directory.join("pack-z.pack")).unwrap();
         fs::write(directory.join("pack-z.idx"), "").unwrap();
-        let small = packs(&directory).unwrap().pop().unwrap().index.with_extension("pack");
         fs::copy(small, directory.join("pack-y.pack")).unwrap();
         fs::create_dir(directory.join("pack-y.idx")).unwrap();
         assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 5);
