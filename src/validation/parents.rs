@@ -107,7 +107,7 @@ fn ambiguous(
     let ids = several().filter_map(GroupFile::id).chain(root).map(|id| format!("`{id}`"));
     let mut ids: Vec<String> = ids.take(NAMESAKES).collect();
     if count > NAMESAKES {
-        ids.push(format!("that of one of {} others", count - NAMESAKES));
+        ids.push(format!("that of another of the {count}"));
     }
     let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
         .with_help(format!("name it by id: {}", ids.join(" or ")));

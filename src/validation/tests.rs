@@ -655,3 +655,18 @@ fn a_string_with_too_many_references_is_an_error_where_they_count() {
     assert_eq!(of("interpolate: true\n"), [Kind::SchemaViolation]);
     assert_eq!(of("interpolate: false\n"), [Kind::UninterpolatedValue]);
 }
+
+#[test]
+fn ten_of_many_groups_of_one_name_are_named() {
+    for count in [10, 11, 300] {
+        let namesakes = (0..count).map(|it| format!("name: A\nenvironment: e{it}\n"));
+        let text: Vec<String> = namesakes.chain(["name: B\nparent: A\n".to_owned()]).collect();
+        let found = checked(&[("groups/g.yaml", &text.join("---\n"))]).diagnostics;
+        let found = found.iter().find(|it| it.kind == Kind::AmbiguousParent).unwrap();
+        let help = found.help.as_deref().unwrap();
+        assert_eq!(help.matches('`').count(), 20, "{help}");
+        let more = format!(" or that of another of the {count}");
+        assert_eq!(help.ends_with(&more), count > 10, "{help}");
+        assert_eq!(found.related.len(), 10);
+    }
+}
