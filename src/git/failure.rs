@@ -56,6 +56,16 @@ pub enum FetchFailure {
 }
 
 impl FetchFailure {
+    /// Returns what an error of a file comes to: a limit of the size of files (`ulimit -f`) is a full disk as well.
+    pub(super) fn of_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::DiskFull,
+            _ => Self::Other,
+        }
+    }
+
     /// Returns the reason as conditions show it.
     pub fn reason(self) -> &'static str {
         match self {
@@ -92,10 +102,7 @@ impl FetchError {
 
     /// An error of a file: `` `PATH` cannot be written: error ``, after what could not be done.
     pub(super) fn of_file(path: &Path, undone: &str, error: &io::Error) -> Self {
-        let failure = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchFailure::DiskFull,
-            _ => FetchFailure::Other,
-        };
+        let failure = FetchFailure::of_io(error);
         Self::new(failure, format!("`{}` cannot be {undone}: {error}", path.display()))
     }
 
@@ -142,6 +149,19 @@ pub(super) fn failure_of(error: &git2::Error) -> FetchFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_what_can_be_written_is_a_full_disk() {
+        for (kind, expected) in [
+            (io::ErrorKind::StorageFull, FetchFailure::DiskFull),
+            (io::ErrorKind::QuotaExceeded, FetchFailure::DiskFull),
+            (io::ErrorKind::FileTooLarge, FetchFailure::DiskFull),
+            (io::ErrorKind::PermissionDenied, FetchFailure::Other),
+        ] {
+            let error = FetchError::of_file(Path::new("x"), "written", &kind.into());
+            assert_eq!(error.failure, expected, "{kind}");
+        }
+    }
 
     #[test]
     fn errors_of_libgit2_are_told_apart() {

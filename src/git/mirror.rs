@@ -158,10 +158,7 @@ impl Mirror {
         let one_at_a_time = self.fetching.lock();
         let live = self.live();
         let io = |error: std::io::Error| {
-            let failure = match error.kind() {
-                std::io::ErrorKind::StorageFull => FetchFailure::DiskFull,
-                _ => FetchFailure::Other,
-            };
+            let failure = FetchFailure::of_io(&error);
             FetchError::new(failure, format!("the mirror cannot be replaced: {error}"))
         };
         let fresh = self.directory.prepare_fresh(&self.remote).map_err(|error| {

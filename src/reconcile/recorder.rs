@@ -95,7 +95,9 @@ impl Recorder {
         let storage = match written {
             Err(error) => {
                 let reason = match error.kind() {
-                    io::ErrorKind::StorageFull => Reason::DiskFull,
+                    io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::FileTooLarge => Reason::DiskFull,
                     _ => Reason::WriteFailed,
                 };
                 Some((reason, format!("the journal cannot be written: {error}")))
