@@ -41,7 +41,7 @@ pub use self::error::MirrorError;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use self::packs::fuzz_join;
-pub use self::parts::SkippedRef;
+pub use self::parts::{FetchedOthers, SkippedRef};
 
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]
@@ -300,10 +300,11 @@ impl Mirror {
         forget_other_watched(&repository, &noted).map_err(fail)?;
         let wanted = self.wanted(&advertised);
         let own = wanted.iter().find(|it| it.source == watched.name).cloned();
-        self.prune(&repository, wanted).map_err(fail)?;
+        self.prune(&repository, &wanted).map_err(fail)?;
         if let Some(Wanted { kept, target, .. }) = own.filter(|it| it.target == watched.commit) {
             inner.reference(&kept, target, true, "fetch").map_err(fail)?;
         }
+        self.note_moved(&repository, wanted);
         inner.reference(&noted, watched.commit, true, "fetch").map_err(fail)?;
         inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
 

@@ -126,12 +126,23 @@ impl CommitLookup {
         }
         let was_live =
             || self.recorder.journal().activations().any(|(_, activated)| activated == commit);
-        let heads = [self.live.commit(), self.state.lock().head()];
+        let head = self.state.lock().head();
+        let heads = [self.live.commit(), head];
         let mut is_followed = heads.contains(&Some(commit)) || was_live();
         for head in heads.into_iter().flatten() {
             is_followed = is_followed || repository.is_ancestor(commit, head)?;
         }
-        is_followed.then(|| self.snapshot_at(&commit.to_string())).transpose()
+        if is_followed {
+            return self.snapshot_at(&commit.to_string()).map(Some);
+        }
+        // A pull request brought it, say, and it was merged since: another replica follows it by now.
+        if let Some(head) = head
+            && repository.is_ancestor(head, commit)?
+        {
+            self.request_fetch_if_due();
+            return Err(LookupError::NotHereYet(commit));
+        }
+        Ok(None)
     }
 
     /// Returns the commit of a revision. Where objects are damaged, a fetch is requested, which fetches everything

@@ -7,7 +7,8 @@ use super::pull_requests::PullRequestChecker;
 use super::shared_state::SharedState;
 use super::source::Source;
 use super::status::Reason;
-use crate::git::{Mirror, SkippedRef};
+use super::trigger::Trigger;
+use crate::git::{FetchedOthers, Mirror, SkippedRef};
 use crate::priority;
 
 /// How many refs the message of the condition names.
@@ -48,7 +49,12 @@ impl OtherRefs {
                 state.other_refs_requested = false;
             }
             match mirror.fetch_others() {
-                Ok(skipped) => self.state.lock().skipped_refs = in_short(&skipped),
+                Ok(FetchedOthers { skipped, watched_moved }) => {
+                    self.state.lock().skipped_refs = in_short(&skipped);
+                    if watched_moved {
+                        self.state.request_fetch(Trigger::Poll);
+                    }
+                }
                 // The next successful fetch of the branch tries again.
                 Err(error) => {
                     let message = format!("other refs are not fetched: {error}");

@@ -75,6 +75,13 @@ impl Advertised {
         own.map(|(name, target)| (name.as_str(), *target))
     }
 
+    /// Returns the commit of a ref by its full name, or what it names if it names none.
+    pub(super) fn commit_of(&self, name: &str) -> Option<Oid> {
+        let itself = self.refs.get(name)?;
+        // An annotated tag is told twice: itself, and what it leads to.
+        Some(*self.refs.get(&format!("{name}^{{}}")).unwrap_or(itself))
+    }
+
     /// Finds a ref by its full name, or as a branch, or as a tag; without a name, what `HEAD`
     /// names.
     pub(super) fn find(
@@ -103,9 +110,7 @@ impl Advertised {
             ),
         };
         let found = candidates.into_iter().find_map(|name| {
-            let itself = *self.refs.get(&name)?;
-            // An annotated tag is told twice: itself, and what it leads to.
-            let commit = self.refs.get(&format!("{name}^{{}}")).copied().unwrap_or(itself);
+            let commit = self.commit_of(&name)?;
             Some(Watched { name, commit })
         });
         let missing = || {

@@ -11,8 +11,9 @@ use parking_lot::MutexGuard;
 
 use super::Mirror;
 use super::advertised::Advertised;
-use super::parts::{Others, SkippedRef, Wanted};
+use super::parts::{FetchedOthers, Others, SkippedRef, Wanted};
 use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::refs::WATCHED;
 use crate::git::repository::Repository;
 use crate::git::transport::Attempt;
 
@@ -31,18 +32,19 @@ impl Mirror {
         self.others().moved
     }
 
-    /// Fetches the refs beside the watched one; returns those that cannot be.
+    /// Fetches the refs beside the watched one.
     ///
     /// # Errors
     ///
     /// Returns an error if the remote cannot be fetched from, whatever the ref.
-    pub fn fetch_others(&self) -> Result<Vec<SkippedRef>, FetchError> {
+    pub fn fetch_others(&self) -> Result<FetchedOthers, FetchError> {
         let repository = self.open_for_fetch(&self.directory.repository())?;
         let advertised = {
             let attempt = Attempt::fetch(&self.remote, &self.options);
             let _entered = attempt.enter();
             self.bring(&attempt, &repository, |_| Ok((Vec::new(), ())))?.0
         };
+        let watched_moved = has_watched_moved(&repository, &advertised);
         let wanted = self.wanted(&advertised);
         let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
         self.others().skipped.retain(|kept, _| names.contains(kept.as_str()));
@@ -54,7 +56,8 @@ impl Mirror {
         brought?;
         let mut others = self.others();
         others.moved = round.tries == 0;
-        Ok(others.skipped.values().map(|(_, skipped)| skipped.clone()).collect())
+        let skipped = others.skipped.values().map(|(_, skipped)| skipped.clone()).collect();
+        Ok(FetchedOthers { skipped, watched_moved })
     }
 
     fn bring_batch(
@@ -134,11 +137,11 @@ impl Mirror {
         wanted.into_iter().filter(is_missing).collect()
     }
 
-    /// Forgets refs that are gone from the remote, and notes whether some have moved.
+    /// Forgets refs that are gone from the remote.
     pub(super) fn prune(
         &self,
         repository: &Repository,
-        wanted: Vec<Wanted>,
+        wanted: &[Wanted],
     ) -> Result<(), git2::Error> {
         let inner = repository.inner();
         let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
@@ -156,6 +159,11 @@ impl Mirror {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Notes whether refs have moved since they were fetched.
+    pub(super) fn note_moved(&self, repository: &Repository, wanted: Vec<Wanted>) {
         // One that was skipped and is gone is not to be named any more.
         let is_there = |kept: &str, target: Oid| {
             wanted.iter().any(|it| it.kept == kept && it.target == target)
@@ -164,12 +172,19 @@ impl Mirror {
             self.others().skipped.iter().any(|(kept, (target, _))| !is_there(kept, *target));
         let missing = self.missing(repository, wanted);
         self.others().moved = is_outdated || !missing.is_empty();
-        Ok(())
     }
 
     fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock()
     }
+}
+
+/// Returns whether the watched ref is elsewhere at the remote than where it was fetched.
+fn has_watched_moved(repository: &Repository, advertised: &Advertised) -> bool {
+    let Ok(head) = repository.inner().find_reference("HEAD") else { return false };
+    let Ok(Some(noted)) = head.symbolic_target() else { return false };
+    let Some(watched) = noted.strip_prefix(WATCHED) else { return false };
+    advertised.commit_of(watched) != repository.inner().refname_to_id(noted).ok()
 }
 
 /// One round of connections for the refs beside the watched one.

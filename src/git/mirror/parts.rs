@@ -20,6 +20,16 @@ pub struct SkippedRef {
     pub message: String,
 }
 
+/// What came of fetching the refs beside the watched one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchedOthers {
+    /// The refs that are not fetched.
+    pub skipped: Vec<SkippedRef>,
+    /// Whether the watched ref has moved since it was fetched. Its new commit may be here then, and readers may ask
+    /// for it before it is followed.
+    pub watched_moved: bool,
+}
+
 /// A ref of the remote, and its name in the mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {

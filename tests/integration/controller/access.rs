@@ -298,11 +298,16 @@ fn a_commit_beside_the_branch_is_for_callers_who_read() {
     let before = repository.commit("second", &[("groups/a.yaml", &group("B"))]);
     let head = repository.git().head().unwrap().peel_to_commit().unwrap();
     repository.commit("third", &[("groups/a.yaml", &group("C"))]);
+    let third = repository.git().head().unwrap().peel_to_commit().unwrap();
     let author = git2::Signature::now("Eve", "eve@example.com").unwrap();
     let tree = head.parent(0).unwrap().tree().unwrap();
-    let side =
-        repository.git().commit(Some("refs/heads/pr"), &author, &author, "pr", &tree, &[&head]);
-    let side = side.unwrap().to_string();
+    let pull_request = |name, parent| {
+        let reference = Some(name);
+        let made = repository.git().commit(reference, &author, &author, "pr", &tree, &[parent]);
+        made.unwrap().to_string()
+    };
+    let side = pull_request("refs/heads/pr", &head);
+    let ahead = pull_request("refs/heads/ahead", &third);
     let directory = tempfile::tempdir().unwrap();
     let tokens = directory.path().join("tokens.yaml");
     std::fs::write(&tokens, TOKENS).unwrap();
@@ -320,6 +325,8 @@ fn a_commit_beside_the_branch_is_for_callers_who_read() {
         ("hello", "?commit=HEAD", "", 403),
         ("hello", "?at=2199-10-03T02:10Z", "", 403),
         ("hello", "", &side, 403),
+        // It may be merged by now: another replica would know.
+        ("hello", "", &ahead, 503),
         ("hello", "", &before, 200),
         ("hello", "", "0123456789abcdef0123456789abcdef01234567", 503),
     ] {

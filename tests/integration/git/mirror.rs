@@ -470,3 +470,25 @@ fn a_mirror_of_another_user_opens() {
     }
     assert_eq!(open(data.path(), &origin).fetch(None).unwrap().head, id(&first));
 }
+
+#[test]
+fn a_branch_that_moves_while_others_are_fetched_is_noticed() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch_watched(None).unwrap();
+    assert!(!mirror.others_moved(), "the only ref was fetched");
+    assert!(!mirror.fetch_others().unwrap().watched_moved);
+    // The objects arrive with other refs, so readers can ask for a commit that is not followed yet.
+    let second = origin.commit("main", &[("a", Put::File("b"))]);
+    assert!(mirror.fetch_others().unwrap().watched_moved);
+    assert!(mirror.repository().unwrap().commit(id(&second)).is_ok());
+    assert_eq!(mirror.fetch_watched(None), Ok(fetched_main(&second)));
+    assert!(!mirror.others_moved());
+    assert!(!mirror.fetch_others().unwrap().watched_moved);
+    // Another branch is not the watched one.
+    origin.set("side", &first);
+    mirror.fetch_watched(None).unwrap();
+    assert!(mirror.others_moved());
+    assert!(!mirror.fetch_others().unwrap().watched_moved);
+}
