@@ -22,7 +22,8 @@ pub(super) fn is_ignore(line: &str) -> bool {
     comment.is_some_and(|it| it.trim_start().starts_with(MARK))
 }
 
-/// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment.
+/// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment,
+/// in order.
 ///
 /// Comments may be stacked: the next line that is neither blank nor a comment is meant.
 pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &PositionIndex) -> Vec<Ignore> {
@@ -36,7 +37,9 @@ pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &PositionIndex) ->
     for (number, line) in (1_u32..).zip(text.split_inclusive('\n')) {
         let indent = line.len() - line.trim_start().len();
         let start = u32::try_from(offset + indent).unwrap_or(u32::MAX);
-        let in_scalar = scalars.iter().any(|(from, to)| *from <= start && start < *to);
+        let behind = scalars.partition_point(|(from, _)| *from <= start);
+        let before = behind.checked_sub(1).and_then(|it| scalars.get(it));
+        let in_scalar = before.is_some_and(|(_, to)| start < *to);
         let content = line.trim();
         let length = u32::try_from(line.trim_end().chars().count()).unwrap_or(u32::MAX);
         match content.strip_prefix('#') {

@@ -165,7 +165,17 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
             message: fault.message,
         });
     }
-    Ok(contents.documents.first().map_or(Value::Null, DocumentNode::to_value))
+    let mut documents = contents.documents.into_iter();
+    let first = documents.next();
+    if let Some(other) = documents.find(|it| !it.is_null()) {
+        let start = other.span.start;
+        return Err(FactsError::Syntax {
+            line: start.line,
+            column: start.column,
+            message: "the facts of a node are one document, here is another".to_owned(),
+        });
+    }
+    Ok(first.as_ref().map_or(Value::Null, DocumentNode::to_value))
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -204,6 +214,7 @@ mod tests {
             r#"{"fact": {"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}}}"#,
             r#"{"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}, "timestamp": "t"}"#,
             "---\nos:\n  family: Debian\nn: 1\nclock: '12:30'\n",
+            "os:\n  family: Debian\nn: 1\nclock: '12:30'\n...\n---\n",
             indoc! {"
                 --- !ruby/object:Puppet::Node::Facts
                 name: x
@@ -245,6 +256,7 @@ mod tests {
             ("{\"a\": }", "line 1, column 7: expected value"),
             ("{\"fact\": {}, \"trusted\": 1}", "`trusted` must be an object"),
             ("a: [", "line"),
+            ("a: 1\n---\nb: 2\n", "line 3, column 1: the facts of a node are one document"),
         ] {
             let error = read_facts(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");

@@ -19,7 +19,15 @@ impl<K: Ord, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.get(self.position(key)?).map(|(_, value)| value)
+        self.get_key_value(key).map(|(_, value)| value)
+    }
+
+    /// Returns the entry of a key.
+    pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(self.position(key)?).map(|(key, value)| (key, value))
     }
 
     /// Returns how many entries stand before that of a key, if the map has it.

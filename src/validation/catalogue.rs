@@ -113,8 +113,8 @@ fn read_class(
     for entry in node.get("types").map(|it| reader.free_mapping(it, "`types`")).unwrap_or_default()
     {
         let Some(data_type) = reader.parsed::<DataType>(&entry.value, "a type") else { continue };
-        match parameters.keys().find(|it| it.as_str() == entry.key) {
-            Some(parameter) => types.push((parameter.clone(), data_type)),
+        match parameters.get_key_value(entry.key.as_str()) {
+            Some((parameter, _)) => types.push((parameter.clone(), data_type)),
             None => {
                 let message = format!("`{}` has a type, but is not in `parameters`", entry.key);
                 let similar = closest(&entry.key, parameters.keys().map(Key::as_str));

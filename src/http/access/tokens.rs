@@ -114,7 +114,12 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
             message: fault.message,
         });
     }
-    match contents.documents.into_iter().next() {
+    let mut documents = contents.documents.into_iter();
+    let first = documents.next();
+    if let Some(other) = documents.find(|it| !it.is_null()) {
+        return Err(fault(&other, "the entries are one document, here is another"));
+    }
+    match first {
         None => Ok(Vec::new()),
         Some(Node { content: Content::Sequence(items), .. }) => Ok(items),
         Some(node) if node.is_null() => Ok(Vec::new()),
@@ -262,6 +267,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         for (text, message) in [
             ("a: b\n", "line 1, column 1: expected a list"),
+            ("- 1\n---\n- 2\n", "line 3, column 1: the entries are one document"),
             ("- name: ci\n  sha256: abc\n", "line 1, column 3: `sha256` must be the SHA-256"),
             (
                 &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),
