@@ -122,11 +122,12 @@ fn read_entries(entries: &[Value]) -> Result<Vec<Group>, Rejection> {
     let (mut bad, mut errors) = (Vec::new(), Vec::new());
     let mut has_more = false;
     for entry in entries {
-        let read = if entry.get("id").is_some() {
-            read_group(entry)
-        } else {
-            let error = Value::from("([:id missing-required-key])");
-            Err(Rejection::schema_violation(entry.clone(), "Group", error))
+        let refused =
+            |error: &str| Err(Rejection::schema_violation(entry.clone(), "Group", error.into()));
+        let read = match entry.get("id") {
+            Some(Value::Null) => refused("([:id (not (string? nil))])"),
+            Some(_) => read_group(entry),
+            None => refused("([:id missing-required-key])"),
         };
         match read {
             Ok(group) => groups.push(group),

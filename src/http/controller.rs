@@ -69,7 +69,10 @@ pub(super) async fn reconcile(
 
 /// Reads what an operator asks for; an empty body gives no reason.
 async fn read_request(body: Body) -> Result<OperatorRequest, ApiError> {
-    Ok(OperatorRequest::read(&read_json(body).await?.unwrap_or_default())?)
+    match read_json(body).await? {
+        Some(body) => Ok(OperatorRequest::read(&body)?),
+        None => Ok(OperatorRequest::default()),
+    }
 }
 
 /// Returns who asks for something, and why.

@@ -95,7 +95,9 @@ fn has_at_most(value: &Value, left: &mut usize) -> bool {
 mod tests {
     use super::*;
     use crate::changeset::{RejectionKind, read_group};
-    use crate::http::types::{FactsUpload, NodeBody, NodesRequest, PinRequest, RuleQuery};
+    use crate::http::types::{
+        FactsUpload, NodeBody, NodesRequest, OperatorRequest, PinRequest, RuleQuery,
+    };
     use crate::table::each_row;
 
     const ROOT: &str = "00000000-0000-4000-8000-000000000000";
@@ -228,6 +230,7 @@ mod tests {
         let error = |shape: &str, body: &Value| match shape {
             "Facts" => FactsUpload::read(body.clone()).unwrap_err(),
             "Pin" => PinRequest::read(body.clone()).unwrap_err(),
+            "OperatorRequest" => OperatorRequest::read(body).unwrap_err(),
             _ => RuleQuery::read(body.clone()).unwrap_err(),
         };
         let not_a_map = "(not (map? the-body))";
@@ -249,6 +252,8 @@ mod tests {
             ("Pin", json!({"commit": 5}), "({:commit (not (string? commit))})"),
             ("Pin", json!({"commit": null}), "({:commit (not (string? commit))})"),
             ("Pin", json!([]), not_a_map),
+            ("OperatorRequest", json!(["planned"]), not_a_map),
+            ("OperatorRequest", json!(null), not_a_map),
             ("RuleQuery", json!({}), "({:rule missing-required-key})"),
             (
                 "RuleQuery",

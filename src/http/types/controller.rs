@@ -27,8 +27,7 @@ impl PinRequest {
         let error = match body.get("commit") {
             Some(Value::String(commit)) => return Ok(Self { commit: commit.clone(), reason }),
             Some(_) => "({:commit (not (string? commit))})",
-            None if body.is_object() => "({:commit missing-required-key})",
-            None => "(not (map? the-body))",
+            None => "({:commit missing-required-key})",
         };
         Err(SchemaViolation { schema: "Pin", submitted: body, error: error.to_owned() })
     }
@@ -52,6 +51,9 @@ impl OperatorRequest {
 /// Returns the reason in a body; an empty one is none.
 fn reason_of(body: &Value, schema: &'static str) -> Result<Option<String>, SchemaViolation> {
     let violation = |error: String| SchemaViolation { schema, submitted: body.clone(), error };
+    if !body.is_object() {
+        return Err(violation("(not (map? the-body))".to_owned()));
+    }
     match body.get("reason") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(reason)) if reason.chars().count() > LONGEST_REASON => {
