@@ -10,7 +10,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::check_in::CheckIn;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::opening::{find_put_aside_of, open, open_existing, put_aside, replace};
+use super::opening::{
+    copy_beside, find_put_aside_of, open, open_existing, put_aside, put_in_place,
+};
 use super::pending::Pending;
 use super::settings::StoreSettings;
 use crate::telemetry::Metrics;
@@ -113,33 +115,31 @@ impl StoreFile {
         let opened = match known {
             Some(database) if database.is_in_place() => return Ok(database),
             Some(database) => {
-                tracing::warn!("the file of the check-ins was removed; writing it once more");
+                if self.state().health.failing.is_none() {
+                    tracing::warn!("the file of the check-ins was removed; writing it once more");
+                }
                 self.replace(&database)?
             }
-            None => match open_existing(&self.settings) {
-                Ok(opened) => opened,
-                Err(error) => {
-                    self.state().file = FileState::Closed(error.clone());
-                    self.opened.notify_all();
-                    return Err(error);
-                }
-            },
+            None => open_existing(&self.settings).map_err(|error| self.close_with(error))?,
         };
         Ok(self.use_from_now_on(opened))
     }
 
-    /// Writes the content of a file whose name is gone to a new one, and opens that.
+    /// Writes the content of a file whose name is gone to a new one, and opens that. Where it cannot be written, the
+    /// old one stays open: nothing else has its content, and it can be read.
     fn replace(&self, database: &Arc<Database>) -> Result<Database, StoreError> {
         if let Some(path) = self.settings.location.path().filter(|it| !it.exists()) {
+            let copy = copy_beside(path, database)?;
             self.state().file = FileState::Opening;
-            let replaced = replace(path, database);
-            if let Err(error) = &replaced {
-                self.state().file = FileState::Closed(error.clone());
-                self.opened.notify_all();
-            }
-            replaced?;
+            put_in_place(&copy, path, database).map_err(|error| self.close_with(error))?;
         }
-        open(&self.settings)
+        open(&self.settings).map_err(|error| self.close_with(error))
+    }
+
+    fn close_with(&self, error: StoreError) -> StoreError {
+        self.state().file = FileState::Closed(error.clone());
+        self.opened.notify_all();
+        error
     }
 
     /// Returns the open file for writing: the first write makes it.

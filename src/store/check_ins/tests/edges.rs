@@ -129,6 +129,30 @@ fn a_copy_in_the_place_of_a_removed_file_is_read_while_it_is_written() {
     assert_eq!(one_text(&store, "PRAGMA journal_mode"), "wal");
 }
 
+/// The directory is renamed, or its volume is detached: what was stored must not be lost where it comes back.
+#[test]
+fn a_removed_file_that_cannot_be_written_once_more_is_read_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, away) = (directory.path().join("data"), directory.path().join("away"));
+    std::fs::create_dir(&data).unwrap();
+    let store = opened(Some(&data.join("nodes.sqlite")));
+    store.note(&check_in("a", 1));
+    store.0.writer.take_turn().unwrap();
+    std::fs::rename(&data, &away).unwrap();
+    store.note(&check_in("b", 1));
+    for _ in 0..3 {
+        assert!(store.0.writer.take_turn().is_err());
+        assert_eq!(names(&store), ["a", "b"]);
+    }
+    // Another directory in its place gets everything.
+    std::fs::create_dir(&data).unwrap();
+    store.0.writer.take_turn().unwrap();
+    assert_eq!(names(&store), ["a", "b"]);
+    store.0.file.close();
+    drop(store);
+    assert_eq!(names(&opened(Some(&data.join("nodes.sqlite")))), ["a", "b"]);
+}
+
 #[test]
 fn the_file_of_a_newer_version_stays_in_its_place() {
     let directory = tempfile::tempdir().unwrap();
