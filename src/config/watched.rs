@@ -102,6 +102,17 @@ pub enum WatchError<E> {
         /// What to do.
         help: &'static str,
     },
+    /// It was replaced, and does not show that it is complete as the one before did.
+    #[error(
+        "`{}` does not close as the one before did and may be incomplete: {help}, or send SIGHUP when it is complete",
+        .path.display()
+    )]
+    Unclosed {
+        /// The file.
+        path: PathBuf,
+        /// What to do.
+        help: &'static str,
+    },
     /// Its content cannot be used.
     #[error(transparent)]
     Unusable(E),
@@ -242,14 +253,22 @@ fn check_complete<E>(
     if before == after || after.closed || (is_replaced && !before.closed) {
         return Ok(());
     }
-    let help = match file.ending {
-        FileEnd::DocumentEnd => {
+    let path = file.path.clone();
+    // One that is renamed has to close, too, once its ending was there: it may be a copy that was cut.
+    let by_renaming = !before.closed;
+    let help = match (file.ending, by_renaming) {
+        (FileEnd::Format, _) => return Ok(()),
+        (FileEnd::DocumentEnd, true) => {
             "replace it by renaming a new file, or close it with a last line `...`"
         }
-        FileEnd::LineEnd => "replace it by renaming a new file, or close its last line",
-        FileEnd::Format => return Ok(()),
+        (FileEnd::LineEnd, true) => "replace it by renaming a new file, or close its last line",
+        (FileEnd::DocumentEnd, false) => "close it with a last line `...`",
+        (FileEnd::LineEnd, false) => "close its last line",
     };
-    Err(WatchError::Incomplete { path: file.path.clone(), help })
+    Err(match is_replaced {
+        true => WatchError::Unclosed { path, help },
+        false => WatchError::Incomplete { path, help },
+    })
 }
 
 impl FileEnd {

@@ -71,7 +71,7 @@ impl Webhooks {
             .transpose()
             .map_err(|error| match error {
                 WatchError::Unusable(error) | WatchError::Unreadable { source: error, .. } => error,
-                incomplete @ WatchError::Incomplete { .. } => {
+                incomplete @ (WatchError::Incomplete { .. } | WatchError::Unclosed { .. }) => {
                     std::io::Error::other(incomplete.to_string())
                 }
             })?;

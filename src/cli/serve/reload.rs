@@ -98,7 +98,10 @@ impl Reloader {
                     self.poll(ReloadCause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
                     self.poll(ReloadCause::Declared).await;
-                    tracing::info!("reloaded at SIGHUP");
+                    match self.problems.keys().find(|it| !it.starts_with(EXPIRY)) {
+                        None => tracing::info!("reloaded at SIGHUP"),
+                        Some(file) => tracing::warn!(file, "reloaded at SIGHUP, but for what failed"),
+                    }
                 }
             }
             self.warn();

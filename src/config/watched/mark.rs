@@ -18,6 +18,8 @@ pub(super) struct Mark {
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
+    /// When the file was made, where the file system knows: a new file may get the number of a removed one.
+    made: Option<SystemTime>,
 }
 
 impl Mark {
@@ -32,7 +34,7 @@ impl Mark {
 
     /// Returns whether both are states of one file, which was changed in place.
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
+        (self.device, self.inode, self.made) == (other.device, other.inode, other.made)
     }
 
     /// Returns how long ago the file changed; none if that is in the future.
@@ -65,6 +67,7 @@ impl From<&Metadata> for Mark {
             size: it.size(),
             modified: (it.mtime(), it.mtime_nsec()),
             changed: (it.ctime(), it.ctime_nsec()),
+            made: it.created().ok(),
         }
     }
 }

@@ -61,8 +61,28 @@ fn a_change_is_loaded_when_it_is_stable_and_complete() {
     }
     // A file that closed with its ending has to close with it, replaced or not.
     replace(&path, "- f\n");
-    settled(&watched, ReloadCause::Poll).unwrap_err();
+    let error = settled(&watched, ReloadCause::Poll).unwrap_err();
+    assert!(error.contains("does not close as the one before did"), "{error}");
+    assert!(!error.contains("renaming"), "{error}");
     assert_eq!(**watched.load(), "- e\n...");
+}
+
+/// File systems give the number of a removed file to the next one.
+#[test]
+fn a_file_that_is_replaced_twice_is_another_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, "- 0\n").unwrap();
+    let watched = open(&path, FileEnd::DocumentEnd);
+    for round in 1..8 {
+        // What cannot be used is not loaded.
+        replace(&path, "broken\n");
+        settled(&watched, ReloadCause::Poll).unwrap_err();
+        let text = format!("- {round}\n");
+        replace(&path, &text);
+        assert_eq!(settled(&watched, ReloadCause::Poll), Ok(Reloaded::Loaded), "{round}");
+        assert_eq!(**watched.load(), text);
+    }
 }
 
 #[test]
