@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use socket2::SockRef;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::arguments::ServeSettings;
@@ -13,6 +14,10 @@ use super::descriptors;
 use super::prepare::Prepared;
 use crate::console::{self, ConsoleSettings, Transport};
 use crate::http::{Endpoint, Listener, RouteSet, Services, router_with_pages};
+
+/// How many connections may wait to be accepted, as far as the system allows: with the 128 of the standard library, those
+/// of a burst wait a second and more until the client tries again.
+const BACKLOG: i32 = 4096;
 
 /// Opens every address.
 pub(super) fn open(
@@ -62,6 +67,8 @@ fn listen(addresses: &[SocketAddr]) -> Result<TcpListener> {
         format!("cannot listen on {}", all.join(", "))
     })?;
     listener.set_nonblocking(true).context("cannot prepare the socket")?;
+    // Listening again sets how many may wait.
+    SockRef::from(&listener).listen(BACKLOG).context("cannot prepare the socket")?;
     TcpListener::from_std(listener).context("cannot prepare the socket")
 }
 

@@ -68,15 +68,14 @@ impl Connection {
 
     async fn run_until_evicted(self, accepted: AcceptedStream) {
         let evicted = self.guard.slot.evicted.clone();
-        let is_over_limit = self.guard.slot.is_over_limit;
         let serving = async {
             match accepted {
                 AcceptedStream::Plain(stream) => {
                     let address = address_of(&stream);
-                    self.serve(stream, Peer { address, is_over_limit, ..Peer::default() }).await;
+                    self.serve(stream, Peer { address, ..Peer::default() }).await;
                 }
                 AcceptedStream::Unix(stream) => {
-                    let peer = Peer { is_local: true, is_over_limit, ..Peer::default() };
+                    let peer = Peer { is_local: true, ..Peer::default() };
                     self.serve(stream, peer).await;
                 }
                 AcceptedStream::Tls(stream, tls) => self.serve_tls(stream, &tls).await,
@@ -98,15 +97,12 @@ impl Connection {
             return;
         };
         self.guard.enter(Phase::Head);
-        let is_over_limit = self.guard.slot.is_over_limit;
         let Some(certificate) = certificate else {
-            return self
-                .serve(stream, Peer { address: ip, is_over_limit, ..Peer::default() })
-                .await;
+            return self.serve(stream, Peer { address: ip, ..Peer::default() }).await;
         };
         self.guard.set_client(ClientKey::Certificate(certificate.facts.certname.clone()));
         let facts = Some(Arc::new(certificate.facts.clone()));
-        let peer = Peer { certificate: facts, address: ip, is_local: false, is_over_limit };
+        let peer = Peer { certificate: facts, address: ip, ..Peer::default() };
         let guard = Arc::clone(&self.guard);
         tokio::select! {
             () = self.serve(stream, peer) => {}
@@ -205,7 +201,8 @@ impl Connection {
         };
         let mut request: Request = request.map(timed);
         take_query_token(&mut request);
-        RequestContext::of_mut(request.extensions_mut()).peer = peer;
+        let is_over_limit = self.guard.is_over_limit();
+        RequestContext::of_mut(request.extensions_mut()).peer = Peer { is_over_limit, ..peer };
         let response = self.routes.clone().oneshot(request);
         reservation.scope(async move {
             let response = response.await?;

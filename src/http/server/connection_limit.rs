@@ -177,6 +177,17 @@ impl OpenConnections {
 }
 
 impl ConnectionGuard {
+    /// Returns whether the connection is beyond the limit. One that was stays open, and is within it as soon as others
+    /// have ended.
+    pub(super) fn is_over_limit(&self) -> bool {
+        if !self.slot.is_over_limit.load(Ordering::Relaxed) {
+            return false;
+        }
+        let is_over = self.limit.open.lock().slots.len() > self.limit.most;
+        self.slot.is_over_limit.store(is_over, Ordering::Relaxed);
+        is_over
+    }
+
     /// Counts the connection for another client.
     pub(super) fn set_client(&self, client: ClientKey) {
         let mut open = self.limit.open.lock();

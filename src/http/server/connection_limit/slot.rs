@@ -28,7 +28,7 @@ pub(in crate::http::server) struct Slot {
     /// Cancelled to evict the connection.
     pub(in crate::http::server) evicted: CancellationToken,
     /// Whether it is beyond the limit: then only probes are answered.
-    pub(in crate::http::server) is_over_limit: bool,
+    pub(super) is_over_limit: AtomicBool,
     /// Whether part of a request is left unread.
     pub(in crate::http::server) is_unread: AtomicBool,
     /// Whether the length of the response is unknown.
@@ -44,7 +44,7 @@ impl Slot {
         let slot = Self {
             id,
             evicted: CancellationToken::new(),
-            is_over_limit,
+            is_over_limit: AtomicBool::new(is_over_limit),
             is_unread: AtomicBool::new(false),
             is_streaming: AtomicBool::new(false),
             client: Mutex::new(client),

@@ -51,9 +51,16 @@ fn a_connection_being_handled_is_never_evicted_and_probes_are_accepted_beyond_th
     let working: Vec<_> = (0..2).map(|_| acquire(&limit, 1, Phase::Handling, 0)).collect();
     let spare: Vec<_> =
         (0..PROBE_CONNECTIONS).map(|_| acquire(&limit, 2, Phase::Handling, 0)).collect();
-    assert!(spare.iter().all(|it| it.slot.is_over_limit));
+    assert!(spare.iter().all(|it| it.is_over_limit()));
     assert!(limit.try_acquire(&address(3)).is_none());
     assert!(!working.iter().any(|it| is_evicted(it)));
+    // As many as the limit allows are answered when others have ended.
+    let mut spare = spare;
+    drop(working);
+    spare.truncate(3);
+    assert!(spare.iter().all(|it| it.is_over_limit()));
+    spare.truncate(2);
+    assert!(!spare.iter().any(|it| it.is_over_limit()));
 }
 
 #[test]
