@@ -14,6 +14,7 @@ mod reload;
 mod sources;
 mod start;
 mod store_location;
+mod store_lock;
 mod supervisor;
 
 use anyhow::Result;

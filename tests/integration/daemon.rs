@@ -378,6 +378,23 @@ fn without_a_valid_commit_the_daemon_waits_for_one() {
     daemon.wait_until("the good commit answers", |it| it.get("/readyz").status == 200);
 }
 
+/// Each daemon would answer from what it knows alone.
+#[test]
+fn two_daemons_do_not_share_a_file_of_nodes() {
+    let repository = repository();
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("nodes.sqlite").display().to_string();
+    let arguments = ["--repo", &repository.text_path(), "--store", &format!("sqlite:{file}")];
+    let daemon = Daemon::start(&arguments);
+    let second = [&["serve", "--listen", "127.0.0.1:0"], arguments.as_slice()].concat();
+    let refused = run(&second);
+    assert_eq!(refused.status, 2);
+    let expected = format!("error: the store `{file}` is in use by another process: ");
+    assert!(refused.stderr.starts_with(&expected), "{}", refused.stderr);
+    drop(daemon);
+    Daemon::start(&arguments);
+}
+
 #[test]
 fn a_mirror_answers_after_a_restart_while_the_remote_is_gone() {
     let repository = repository();

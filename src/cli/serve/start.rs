@@ -12,7 +12,7 @@ use super::arguments::{DEFAULT_INSTANCE, EncFacts, ServeSettings};
 use super::layers::Layering;
 use super::prepare::{Prepared, prepare};
 use super::reload::{self, Reloader, SettingsReloader};
-use super::{allocator, controller, ending, listeners, supervisor};
+use super::{allocator, controller, ending, listeners, store_lock, supervisor};
 use crate::cli::Exit;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
@@ -60,6 +60,7 @@ async fn run_within(
     let signalled_at: Arc<OnceLock<Instant>> = Arc::default();
     let mut signals = supervisor::signals(stop.clone(), Arc::clone(&signalled_at))?;
     let hangups = reload::hangups()?;
+    let _store_lock = store_lock::lock_store(settings)?;
     let (services, decision_writer) =
         start_services(settings, prepared, controller_settings, stop.clone()).await?;
     let endpoints = listeners::open(settings, prepared, &services)?;

@@ -1,0 +1,37 @@
+//! Keeps two daemons from one file of nodes: each would answer from what it knows alone.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use super::arguments::ServeSettings;
+use crate::config::create_private_file;
+use crate::store::StoreLocation;
+
+/// Locks the file of `--store` as long as the result lives, by a file beside it; that of the data directory is locked with
+/// the directory.
+///
+/// # Errors
+///
+/// Returns an error if another process has it. Where no lock can be made, such as in a directory that is read-only, there
+/// is none: the store says what is wrong with it.
+pub(super) fn lock_store(serve: &ServeSettings) -> Result<Option<File>> {
+    let Some(StoreLocation::Sqlite(path)) = &serve.store else { return Ok(None) };
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let beside = PathBuf::from(beside);
+    let error = match create_private_file(&beside) {
+        Ok(lock) => match lock.try_lock() {
+            Ok(()) => return Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => bail!(
+                "the store `{}` is in use by another process: give each daemon a file of its own, or all of them `--store postgres://…`",
+                path.display()
+            ),
+            Err(TryLockError::Error(error)) => error,
+        },
+        Err(error) => error,
+    };
+    tracing::warn!(path = %beside.display(), %error, "the store is not locked: no other daemon may use it");
+    Ok(None)
+}
