@@ -5,6 +5,7 @@
 
 mod cache;
 mod commits;
+mod memo;
 mod node_files;
 mod pages;
 mod run;

@@ -1,9 +1,10 @@
 //! The commits of a repository, as a walk sees them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::cache::{BlameCache, Step, WalkNumber};
+use super::memo::ConcernMemo;
 use super::node_files::{NodeFiles, is_plain};
 use crate::answer::Answer;
 use crate::blame::{BlamedBranch, ConcernedNodes, Inputs, KnownOrigins, Older, Origin, paths_of};
@@ -14,7 +15,7 @@ use crate::reconcile::build::{Build, CheckedFiles};
 use crate::reconcile::build_queue::{BuildQueue, Priority};
 use crate::reconcile::outcome::BuildError;
 use crate::reconcile::reading_cache::ReadingCache;
-use crate::reconcile::tree_files::{Key as FileKey, TreeFile, is_settings, source_file};
+use crate::reconcile::tree_files::{TreeFile, is_settings, source_file};
 use crate::validation::{Checked, FileReading, Layout};
 
 /// How many commits are walked back; before the last of them nothing is known.
@@ -26,9 +27,6 @@ const CHANGES: usize = 1_000;
 
 /// How many files may differ for what a node gets at a commit to be found out from what it gets at another.
 const DIFFERENCES: usize = 10_000;
-
-/// Of how many files a walk remembers which nodes they can concern.
-const MEMO: usize = 20_000;
 
 /// What a walk uses.
 #[derive(Clone, Copy)]
@@ -70,9 +68,7 @@ pub(super) struct Commits<'b> {
     /// The layout of the last commit whose answer was asked for.
     layout: Arc<Layout>,
     /// The nodes that the files of this walk can concern.
-    concerned: HashMap<FileKey, Arc<ConcernedNodes>>,
-    /// The same by path, as of the file that was read last: most changes leave the rule as it is.
-    concerned_last: HashMap<Arc<str>, Arc<ConcernedNodes>>,
+    concerned: ConcernMemo,
     /// The paths that rules and values of the commits so far mention.
     paths: HashSet<Path>,
     /// Whether the rules of the commit that comes next are among them, since those of the files that differ are.
@@ -93,8 +89,7 @@ impl<'b> Commits<'b> {
             node_files: None,
             reads_all: false,
             layout: Arc::default(),
-            concerned: HashMap::new(),
-            concerned_last: HashMap::new(),
+            concerned: ConcernMemo::default(),
             paths: HashSet::new(),
             are_noted: false,
             walked: 0,
@@ -290,25 +285,7 @@ impl<'b> Commits<'b> {
                 read.unwrap_or(ConcernedNodes::All)
             }
         };
-        let known = self.concerned_last.get(&file.path).filter(|it| ***it == nodes);
-        let (nodes, bytes) = match known {
-            Some(known) => (Arc::clone(known), 0),
-            None => {
-                let bytes = nodes.bytes();
-                (Arc::new(nodes), bytes)
-            }
-        };
-        if self.concerned.len() >= MEMO {
-            self.concerned.clear();
-        }
-        if self.concerned_last.len() >= MEMO {
-            self.concerned_last.clear();
-        }
-        self.concerned_last.insert(Arc::clone(&file.path), Arc::clone(&nodes));
-        if let Some(key) = key {
-            self.concerned.insert(key, Arc::clone(&nodes));
-        }
-        Ok((nodes, bytes))
+        Ok(self.concerned.keep(&file.path, key, nodes))
     }
 }
 

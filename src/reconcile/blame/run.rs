@@ -80,7 +80,9 @@ pub enum BlameError {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
     /// The walk was not wanted any more before it was at its end.
-    #[error("the history is too long to be read in time")]
+    #[error(
+        "the history is too long to be read in time; `clade blame` on a clone of the repository may take longer"
+    )]
     Stopped,
     /// The node gets no such value.
     #[error("`{node}` gets no value `{key}`{}", did_you_mean(.hint.as_deref()))]
