@@ -342,7 +342,7 @@ fn watch<T: 'static>(
         match error {
             WatchError::Unusable(error) => error,
             WatchError::Unreadable { source, .. } => TokensError::Unreadable(source),
-            incomplete @ WatchError::Incomplete { .. } => {
+            incomplete @ (WatchError::Incomplete { .. } | WatchError::Unclosed { .. }) => {
                 TokensError::Unreadable(std::io::Error::other(incomplete.to_string()))
             }
         }

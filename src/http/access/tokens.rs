@@ -6,6 +6,7 @@
 //!   roles: [classify, read]
 //! ```
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use crate::document::{self, Content, Limits, Node};
 use crate::hierarchy::GroupKey;
 use crate::model::GroupId;
 
-/// The known tokens.
+/// The known tokens, by their hashes.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Vec<Token>);
+pub(crate) struct Tokens(HashMap<[u8; 32], Token>);
 
 /// A token, by its hash: the token itself is not stored.
 #[derive(Debug)]
@@ -53,33 +54,28 @@ impl Tokens {
     /// Reads the tokens of a file. Two entries may share a name, so that a token can be replaced while the
     /// old one is in use; they may not share a hash, since the caller would have two names.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut tokens: HashMap<[u8; 32], Token> = HashMap::new();
         for node in &entries(bytes)? {
             let token = token(node)?;
-            if let Some(other) = tokens.iter().find(|it| it.hash == token.hash) {
+            if let Some(other) = tokens.get(&token.hash) {
                 let message = format!("the entry `{}` has this `sha256` already", other.name);
                 return Err(fault(node, message));
             }
-            tokens.push(token);
+            tokens.insert(token.hash, token);
         }
         Ok(Self(tokens))
     }
 
     /// Returns the roles of each token.
     pub(super) fn roles(&self) -> impl Iterator<Item = Roles> {
-        self.0.iter().map(|it| it.grant.roles)
+        self.0.values().map(|it| it.grant.roles)
     }
 
-    /// Finds a token, in a time that does not depend on which one it is or how much of it is correct.
+    /// Finds a token. How long that takes tells nothing of how much of a token is correct: its hash is looked up by a
+    /// keyed hash of that, and compared as a whole.
     pub(super) fn find(&self, token: &[u8]) -> Option<&Token> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        let mut found = None;
-        for it in &self.0 {
-            if bool::from(it.hash.ct_eq(&hash)) {
-                found = Some(it);
-            }
-        }
-        found
+        self.0.get(&hash).filter(|it| it.hash.ct_eq(&hash).into())
     }
 }
 
@@ -104,9 +100,12 @@ fn token(node: &Node) -> Result<Token, TokensError> {
     Ok(Token { name: fields.name("name")?.into(), hash: bytes, grant: Arc::new(fields.grant()?) })
 }
 
+/// What a file of entries may take: about 100,000 tokens.
+const LIMITS: Limits = Limits { file_bytes: 16 << 20, ..Limits::DEFAULT };
+
 /// Reads the entries of a list in a YAML file.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
-    let contents = document::read(bytes, &Limits::DEFAULT);
+    let contents = document::read(bytes, &LIMITS);
     if let Some(fault) = contents.faults.into_iter().next() {
         return Err(TokensError::Malformed {
             line: fault.span.start.line,
