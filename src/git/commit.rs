@@ -21,6 +21,20 @@ pub struct Person {
     pub email: String,
 }
 
+/// The name of an author whose name git would strip of everything.
+const UNNAMED: &str = "unnamed";
+
+impl Person {
+    /// Returns the signature of this moment. Git strips names of spaces and of some punctuation at both ends, and takes no
+    /// empty one; names of callers come from files of tokens, certificates and proxies, and must not stop a write.
+    fn sign(&self) -> Result<git2::Signature<'static>, git2::Error> {
+        let is_stripped = |it: char| it <= ' ' || ".,:;<>\"\\'".contains(it);
+        let is_nameless = self.name.chars().all(is_stripped);
+        let name = if is_nameless { UNNAMED } else { &self.name };
+        git2::Signature::now(name, &self.email)
+    }
+}
+
 /// A commit that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct NewCommit<'d> {
@@ -71,9 +85,8 @@ impl Repository {
         }
         let tree = update.create_updated(inner, &tree).map_err(fail)?;
         let tree = inner.find_tree(tree).map_err(fail)?;
-        let sign =
-            |person: &Person| git2::Signature::now(&person.name, &person.email).map_err(fail);
-        let (author, committer) = (sign(new.author)?, sign(new.committer)?);
+        let author = new.author.sign().map_err(fail)?;
+        let committer = new.committer.sign().map_err(fail)?;
         let id = inner
             .commit(None, &author, &committer, new.message, &tree, &[&parent])
             .map_err(fail)?;
@@ -142,5 +155,27 @@ impl Repository {
             tree = self.inner().find_tree(below).map_err(fail)?;
         }
         Ok(Some(tree))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    #[test]
+    fn every_caller_has_a_name_in_git() {
+        let rows = [
+            ("Ada", "Ada"),
+            (" a, ", "a"),
+            ("é", "é"),
+            ("", UNNAMED),
+            (",", UNNAMED),
+            ("\u{1}\"<>\\", UNNAMED),
+        ];
+        each_row(rows, |(name, expected)| {
+            let person = Person { name: name.to_owned(), email: "a@example.com".to_owned() };
+            assert_eq!(person.sign().unwrap().name().unwrap(), expected);
+        });
     }
 }

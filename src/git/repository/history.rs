@@ -59,6 +59,12 @@ pub struct CommitInfo {
     pub subject: String,
 }
 
+/// Returns the time of a commit, which git takes as any number; one beyond the year 9999 is the last there is.
+fn timestamp(seconds: i64) -> Timestamp {
+    let end = if seconds > 0 { Timestamp::MAX } else { Timestamp::MIN };
+    Timestamp::from_second(seconds).unwrap_or(end)
+}
+
 impl Repository {
     /// Returns what people want to know of a commit.
     ///
@@ -71,7 +77,7 @@ impl Repository {
         Ok(CommitInfo {
             id,
             author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
-            time: Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH),
+            time: timestamp(seconds),
             subject: commit
                 .message_bytes()
                 .split(|byte| *byte == b'\n')
