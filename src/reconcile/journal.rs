@@ -53,12 +53,15 @@ impl Journal {
     pub(super) fn open_on(disk: Box<dyn Disk>, path: &Path, now: Now) -> io::Result<Self> {
         let (file, bytes) = JournalFile::open(disk, path)?;
         let mut records = Vec::new();
-        for line in bytes.split(|byte| *byte == b'\n') {
+        for (number, line) in (1_usize..).zip(bytes.split(|byte| *byte == b'\n')) {
             match serde_json::from_slice(line) {
                 Ok(record) => records.push(record),
                 Err(_) if line.trim_ascii().is_empty() => {}
                 // Such as a line of a newer version: what it says does not matter to this one.
-                Err(error) => tracing::warn!(%error, "a line of the journal cannot be read"),
+                Err(error) => tracing::warn!(
+                    path = %path.display(), line = number, %error,
+                    "a line of the journal cannot be read; `?at=` takes what was live before for what it tells"
+                ),
             }
         }
         let saved = records.len();
