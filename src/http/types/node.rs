@@ -110,7 +110,10 @@ pub struct FactsUpload {
 impl FactsUpload {
     /// Reads a body.
     pub(in crate::http) fn read(mut body: Value) -> Result<Self, SchemaViolation> {
-        let text = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text = |key: &str| {
+            let text = body.get(key).and_then(Value::as_str).filter(|it| !it.is_empty());
+            text.map(str::to_owned)
+        };
         let (certname, name) = (text("certname"), text("name"));
         let violation = |submitted: Value, error: &str| {
             Err(SchemaViolation { schema: "Facts", submitted, error: error.to_owned() })
@@ -136,7 +139,12 @@ impl FactsUpload {
         }
         // One of the names is enough.
         let name = match [body.get("certname"), body.get("name")] {
-            [Some(Value::String(_)), _] | [_, Some(Value::String(_))] => None,
+            // No route leads to a node with an empty name.
+            [Some(Value::String(name)), _] | [_, Some(Value::String(name))] if !name.is_empty() => {
+                None
+            }
+            [_, Some(Value::String(_))] => Some("{:name (not (seq name))}"),
+            [Some(Value::String(_)), None] => Some("{:certname (not (seq certname))}"),
             [_, Some(_)] => Some("{:name (not (string? name))}"),
             [Some(_), None] => Some("{:certname (not (string? certname))}"),
             [None, None] => Some("{:name missing-required-key}"),
