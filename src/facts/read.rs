@@ -165,17 +165,21 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
             message: fault.message,
         });
     }
-    let mut documents = contents.documents.into_iter();
+    only(contents.documents)
+}
+
+/// Returns the value of the only document of a file.
+fn only(documents: Vec<DocumentNode>) -> Result<Value, FactsError> {
+    let mut documents = documents.into_iter();
     let first = documents.next();
-    if let Some(other) = documents.find(|it| !it.is_null()) {
-        let start = other.span.start;
-        return Err(FactsError::Syntax {
-            line: start.line,
-            column: start.column,
+    match documents.find(|it| !it.is_null()) {
+        Some(DocumentNode { span, .. }) => Err(FactsError::Syntax {
+            line: span.start.line,
+            column: span.start.column,
             message: "the facts of a node are one document, here is another".to_owned(),
-        });
+        }),
+        None => Ok(first.as_ref().map_or(Value::Null, DocumentNode::to_value)),
     }
-    Ok(first.as_ref().map_or(Value::Null, DocumentNode::to_value))
 }
 
 fn type_name(value: &Value) -> &'static str {
