@@ -14,6 +14,7 @@ mod graph;
 mod keywords;
 mod library;
 mod location;
+mod looks;
 mod message;
 mod place;
 mod schema;

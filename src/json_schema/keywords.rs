@@ -4,12 +4,14 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 /// Of which value a schema inside of another one speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum AppliesTo<'v> {
     /// Of the same value.
     Same,
-    /// Of what stands at one key or index of it.
+    /// Of what stands at one key of it.
     Key(&'v str),
+    /// Of one of its elements.
+    Index(usize),
     /// Of any of its elements, or of its keys.
     Any,
     /// Of none: it waits to be referred to.
@@ -43,8 +45,8 @@ const LISTS: &[(&str, AppliesTo<'static>)] = &[
     ("allOf", AppliesTo::Same),
     ("anyOf", AppliesTo::Same),
     ("oneOf", AppliesTo::Same),
-    ("prefixItems", AppliesTo::Any),
-    ("items", AppliesTo::Any),
+    ("prefixItems", AppliesTo::Index(0)),
+    ("items", AppliesTo::Index(0)),
 ];
 
 /// Keywords whose value has a schema at each key.
@@ -83,7 +85,10 @@ pub(super) fn inner(schema: &Map<String, Value>) -> Vec<Inner<'_>> {
         match value {
             Value::Array(elements) => {
                 let Some(step) = of(LISTS) else { continue };
-                found.extend(elements.iter().map(|value| Inner { step, value }));
+                found.extend(elements.iter().enumerate().map(|(index, value)| {
+                    let is_of_one = matches!(step, AppliesTo::Index(_));
+                    Inner { step: if is_of_one { AppliesTo::Index(index) } else { step }, value }
+                }));
             }
             Value::Object(fields) => {
                 let Some(step) = of(MAPS) else { continue };

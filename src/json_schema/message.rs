@@ -9,6 +9,9 @@ use crate::diagnostic::closest;
 /// How many of several things are named.
 const NAMED: usize = 8;
 
+/// How many alternatives are put into words, to find those that are not the same as another.
+const DESCRIBED: usize = 100;
+
 /// How many characters of a text are shown.
 const SHOWN: usize = 40;
 
@@ -63,16 +66,18 @@ pub(super) fn problem(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Says why each of several alternatives does not fit.
+/// Says why each of several alternatives does not fit; of many, why the first do not.
 fn of_each(alternatives: &[Vec<ValidationError<'static>>]) -> String {
     let mut problems: Vec<String> = Vec::new();
-    for first in alternatives.iter().filter_map(|it| it.first()) {
+    for first in alternatives.iter().filter_map(|it| it.first()).take(DESCRIBED) {
         let text = problem(first);
         if !problems.contains(&text) {
             problems.push(text);
         }
+        if problems.len() == NAMED {
+            break;
+        }
     }
-    problems.truncate(NAMED);
     problems.join("; or ")
 }
 

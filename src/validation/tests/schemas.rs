@@ -341,6 +341,95 @@ fn a_schema_that_costs_too_much_is_not_used() {
     insta::assert_snapshot!(report_of_bomb(plain, 50), @"");
 }
 
+/// Each value is one of several thousands that a schema names at its level, of which others ask nothing.
+#[test]
+fn the_breadth_of_a_schema_costs_nothing() {
+    let each = |write: &dyn Fn(usize) -> String| -> String {
+        (0..3_000).map(write).collect::<Vec<_>>().join(", ")
+    };
+    let integers = each(&|it| format!(r#""k{it}": {{"type": "integer"}}"#));
+    let integers = format!(r#"{{"properties": {{{integers}}}}}"#);
+    // Every key has another schema for the same key below it.
+    let shared = each(&|it| {
+        format!(
+            r#""k{it}": {{"properties": {{"a": {{"const": {it}}}}}, "additionalProperties": false}}"#
+        )
+    });
+    let shared = format!(r#"{{"properties": {{{shared}}}}}"#);
+    let recursive = each(&|it| format!(r##""k{it}": {{"$ref": "#"}}"##));
+    let recursive = format!(r#"{{"properties": {{{recursive}}}, "type": ["object", "integer"]}}"#);
+    let list = each(&|it| format!(r#"{{"const": {it}}}"#));
+    let list = format!(r#"{{"properties": {{"a": {{"prefixItems": [{list}]}}}}}}"#);
+    for (schema, good, bad) in [
+        (&integers, "{k2999: 1}", "{k2999: x}"),
+        (&shared, "{k2999: {a: 2999}}", "{k2999: {a: 2998}}"),
+        (&recursive, "{k1: {k2: {k3: {k2999: 1}}}}", "{k1: {k2: {k3: {k2999: x}}}}"),
+        (&list, "{a: [0, 1, 2]}", "{a: [0, 1, 3]}"),
+    ] {
+        for (value, findings) in [(good, 0), (bad, 1)] {
+            let group = format!("name: A\nclasses: {{c: {value}}}\n");
+            let found = report(&[
+                ("clade.yaml", "schemas: {classes: {c: s.json}}\n"),
+                ("s.json", schema.as_str()),
+                ("groups/a.yaml", &group),
+            ]);
+            assert_eq!(found.matches("schema-violation").count(), findings, "{value}: {found}");
+            assert!(!found.contains("too long"), "{value}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_costs_too_much_is_found_behind_what_is_broad() {
+    // Thousands of keys at each of two levels, and below each all of two others, twice for each level.
+    let keys: Vec<String> = (0..800)
+        .map(|it| {
+            format!(
+                r##""k{it}": {{"allOf": [{{"$ref": "#/d/{it}"}}, {{"$ref": "#/d/{}"}}], "const": {it}}}"##,
+                (it + 1) % 800
+            )
+        })
+        .collect();
+    let all: Vec<String> = (0..800)
+        .map(|it| format!(r##""{it}": {{"properties": {{"a": {{"$ref": "#"}}}}}}"##))
+        .collect();
+    let schema =
+        format!(r##"{{"properties": {{{}}}, "d": {{{}}}}}"##, keys.join(", "), all.join(", "));
+    let nested = |levels: usize| format!("{}1{}", "{k1: {a: ".repeat(levels), "}}".repeat(levels));
+    let found = |levels: usize| {
+        let group = format!("name: A\nclasses: {{c: {}}}\n", nested(levels));
+        report(&[
+            ("clade.yaml", "schemas: {classes: {c: s.json}}\n"),
+            ("s.json", &schema),
+            ("groups/a.yaml", &group),
+        ])
+    };
+    assert!(!found(2).contains("too long"), "{}", found(2));
+    assert!(found(20).contains("which takes this schema too long"), "{}", found(20));
+}
+
+#[test]
+fn a_few_of_many_alternatives_are_put_into_words() {
+    let mut alternatives = vec![r#"{"type": "integer"}"#.to_owned(); 1_500];
+    alternatives.extend((0..100).map(|it| format!(r#"{{"const": {it}}}"#)));
+    let words = |alternatives: &[String]| {
+        let schema =
+            format!(r#"{{"properties": {{"a": {{"oneOf": [{}]}}}}}}"#, alternatives.join(", "));
+        report(&[
+            ("clade.yaml", "schemas: {variables: s.json}\n"),
+            ("s.json", &schema),
+            ("groups/a.yaml", "name: A\nvariables: {a: x}\n"),
+        ])
+    };
+    let found = words(&alternatives);
+    assert!(found.contains("none of the alternatives fits: expected an integer"), "{found}");
+    assert!(!found.contains("is not `0`"), "{found}");
+    alternatives.reverse();
+    let found = words(&alternatives);
+    assert!(found.contains("`x` is not `99`; or `x` is not `98`"), "{found}");
+    assert_eq!(found.matches("; or ").count(), 7, "{found}");
+}
+
 #[test]
 fn what_is_affordable_fits_on_the_stack() {
     // A chain of as many schemas as may be, for a value that is as deep as may be.
