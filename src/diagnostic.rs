@@ -25,7 +25,7 @@ use crate::document::{Span, bounded};
 pub use kind::{Kind, Severity};
 pub use render::annotate;
 pub use report::{Colour, Format, Report, ShownFindings};
-pub use similar::closest;
+pub use similar::{KnownNames, closest};
 pub use visible::{visible, visible_up_to};
 
 /// A stretch of one file of the repository.

@@ -15,39 +15,88 @@ const FEW: usize = 8;
 /// Case and the difference between `-` and `_` count little; of equals the first wins. Where very many are much like it,
 /// those are compared that have the most letters in common.
 pub fn closest<'c>(wanted: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    let letters = Letters::of(wanted);
-    let allowed = match letters.length {
-        0..=3 => 1,
-        4..=5 => 2,
-        length => length / 3,
-    };
-    if letters.length > LONGEST {
-        return None;
+    let wanted = WantedName::of(wanted)?;
+    wanted.closest(candidates.enumerate().filter_map(|(at, name)| {
+        let least = wanted.least_distance(&Letters::of(name))?;
+        Some((least, at, name))
+    }))
+}
+
+/// Names that others may have been meant to be, prepared so that many can be compared with them.
+#[derive(Default)]
+pub struct KnownNames<'c>(Vec<(&'c str, Letters)>);
+
+impl<'c> KnownNames<'c> {
+    /// Prepares names.
+    pub fn new(names: impl Iterator<Item = &'c str>) -> Self {
+        Self(names.map(|it| (it, Letters::of(it))).collect())
     }
-    let least_of = |candidate| letters.least_distance(&Letters::of(candidate));
-    let near = candidates.enumerate().map(|(at, it)| (least_of(it), at, it));
-    let mut near: Vec<(usize, usize, &str)> = near.filter(|(it, ..)| *it <= allowed).collect();
-    near.sort_unstable();
-    let folded = fold(wanted);
-    let (mut best, mut left): (Option<Near<'_>>, _) = (None, PAIRS);
-    for (number, (least, at, candidate)) in near.into_iter().enumerate() {
-        // Of those that could be as near at best, the ones that come first were compared before.
-        if best.as_ref().is_some_and(|it| least > it.distance || it.distance == it.least) {
-            break;
-        }
-        if number >= FEW {
-            let Some(rest) = left.checked_sub(letters.length * candidate.len()) else { break };
-            left = rest;
-        }
-        let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
-        if distance <= allowed
-            && distance < letters.length.max(1)
-            && best.as_ref().is_none_or(|it| (distance, at) < (it.distance, it.at))
-        {
-            best = Some(Near { distance, at, least, candidate });
-        }
+
+    /// Returns what [`closest`] returns of them.
+    pub fn closest(&self, wanted: &str) -> Option<&'c str> {
+        let wanted = WantedName::of(wanted)?;
+        wanted.closest(self.0.iter().enumerate().filter_map(|(at, (name, letters))| {
+            let least = wanted.least_distance(letters)?;
+            Some((least, at, *name))
+        }))
     }
-    best.map(|it| it.candidate)
+}
+
+/// A name for which a similar one is looked for.
+struct WantedName<'w> {
+    name: &'w str,
+    letters: Letters,
+    /// The distance that a similar name may have.
+    allowed: usize,
+}
+
+impl<'w> WantedName<'w> {
+    fn of(name: &'w str) -> Option<Self> {
+        let letters = Letters::of(name);
+        let allowed = match letters.length {
+            0..=3 => 1,
+            4..=5 => 2,
+            length => length / 3,
+        };
+        (letters.length <= LONGEST).then_some(Self { name, letters, allowed })
+    }
+
+    /// Returns a distance that a name has at least; `None` if that is more than it may be.
+    fn least_distance(&self, other: &Letters) -> Option<usize> {
+        let at_least = self.letters.least_distance_of_sets(other);
+        if at_least > self.allowed {
+            return None;
+        }
+        Some(self.letters.least_distance(other)).filter(|it| *it <= self.allowed)
+    }
+
+    /// Returns the closest of candidates, each with the distance that it has at least and its place.
+    fn closest<'c>(&self, near: impl Iterator<Item = (usize, usize, &'c str)>) -> Option<&'c str> {
+        let mut near: Vec<(usize, usize, &str)> = near.collect();
+        near.sort_unstable();
+        let folded = fold(self.name);
+        let (mut best, mut left): (Option<Near<'_>>, _) = (None, PAIRS);
+        for (number, (least, at, candidate)) in near.into_iter().enumerate() {
+            // Of those that could be as near at best, the ones that come first were compared before.
+            if best.as_ref().is_some_and(|it| least > it.distance || it.distance == it.least) {
+                break;
+            }
+            if number >= FEW {
+                let Some(rest) = left.checked_sub(self.letters.length * candidate.len()) else {
+                    break;
+                };
+                left = rest;
+            }
+            let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
+            if distance <= self.allowed
+                && distance < self.letters.length.max(1)
+                && best.as_ref().is_none_or(|it| (distance, at) < (it.distance, it.at))
+            {
+                best = Some(Near { distance, at, least, candidate });
+            }
+        }
+        best.map(|it| it.candidate)
+    }
 }
 
 /// The nearest of some candidates.
@@ -68,11 +117,13 @@ fn fold(text: &str) -> String {
 struct Letters {
     length: usize,
     counts: [u8; 64],
+    /// The letters whose count is not 0, a bit each.
+    set: u64,
 }
 
 impl Letters {
     fn of(text: &str) -> Self {
-        let mut letters = Self { length: 0, counts: [0; 64] };
+        let mut letters = Self { length: 0, counts: [0; 64], set: 0 };
         if text.is_ascii() {
             for byte in text.bytes() {
                 letters.add(u32::from(if byte == b'-' { b'_' } else { byte.to_ascii_lowercase() }));
@@ -85,9 +136,18 @@ impl Letters {
 
     fn add(&mut self, letter: u32) {
         self.length += 1;
+        self.set |= 1 << (letter % 64);
         if let Some(count) = self.counts.get_mut(letter as usize % 64) {
             *count = count.saturating_add(1);
         }
+    }
+
+    /// Returns a distance that two names have at least, as [`Self::least_distance`] does, by which letters they
+    /// have at all.
+    fn least_distance_of_sets(&self, other: &Self) -> usize {
+        let more = (self.set & !other.set).count_ones();
+        let fewer = (other.set & !self.set).count_ones();
+        (more.max(fewer) as usize).max(self.length.abs_diff(other.length))
     }
 
     /// Returns a distance that two names have at least: each change of a letter takes one away and adds one.
@@ -119,6 +179,7 @@ mod tests {
             ("x", None),
         ] {
             assert_eq!(closest(wanted, names.into_iter()), expected, "{wanted}");
+            assert_eq!(KnownNames::new(names.into_iter()).closest(wanted), expected, "{wanted}");
         }
     }
 
@@ -137,7 +198,9 @@ mod tests {
         #[test]
         fn no_name_is_nearer_than_its_letters_say(a in "[a-cA-CÄ_-]{0,12}", b in "[a-cA-CÄ_-]{0,12}") {
             let distance = strsim::damerau_levenshtein(&fold(&a), &fold(&b));
-            prop_assert!(Letters::of(&a).least_distance(&Letters::of(&b)) <= distance);
+            let (a, b) = (Letters::of(&a), Letters::of(&b));
+            prop_assert!(a.least_distance(&b) <= distance);
+            prop_assert!(a.least_distance_of_sets(&b) <= a.least_distance(&b));
         }
     }
 }

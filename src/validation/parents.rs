@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use hashbrown::HashMap;
 
 use super::group::{GroupFile, ParentName};
-use crate::diagnostic::{Diagnostic, Kind, closest};
+use crate::diagnostic::{Diagnostic, Kind, KnownNames, closest};
 use crate::hierarchy::root_group;
 use crate::model::GroupId;
 
@@ -33,7 +33,7 @@ pub(super) fn resolve(
     let names = LazyCell::new(|| {
         let mut names: Vec<&str> = by_name.keys().copied().chain(["All Nodes"]).collect();
         names.sort_unstable();
-        names
+        KnownNames::new(names.into_iter())
     });
     let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
     // A root group that no file has has its name all the same.
@@ -68,7 +68,7 @@ pub(super) fn resolve(
                 None if is_root_also(name) => Some(GroupId::ROOT),
                 None => {
                     suggested += 1;
-                    let known = || closest(name, names.iter().copied());
+                    let known = || names.closest(name);
                     let similar = (suggested <= SUGGESTED).then(known).flatten();
                     diagnostics.push(missing(file, name, similar)?);
                     None

@@ -6,7 +6,7 @@ use super::class_use::ClassUse;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::{Catalogue, GroupIndex, has_parameter};
-use crate::model::{ClassName, EnvironmentName, Key};
+use crate::model::{EnvironmentName, Key};
 
 pub(super) const CHECK: Check = Check {
     kinds: &[Kind::MissingClass, Kind::MissingParameter],
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 
 /// Checks the classes that a group names against the catalogues of all environments in which they
 /// are set: its own, and those of its descendants.
-fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings<'_>) {
+fn check<'r>(context: &CheckContext<'r>, source: GroupIndex, findings: &mut Findings<'_>) {
     let (hierarchy, catalogues) = (context.hierarchy, &context.catalogues.classes);
     let Some(severity) = context.policy.missing_referents.severity() else { return };
     let classes = hierarchy.group(source).classes.as_ref();
@@ -25,7 +25,7 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
     }
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
-    let mut add = |it: ClassUse<'_>, catalogue: &Catalogue| {
+    let mut add = |it: ClassUse<'_>, catalogue: &'r Catalogue| {
         if let Some(user) = it.user(hierarchy) {
             findings.add_with(source, severity, || {
                 let mut found = report(&it, user, context, catalogue)?;
@@ -55,20 +55,20 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
 }
 
 /// Reports what is missing and comes out first in the group `user`.
-fn report(
+fn report<'r>(
     missing: &ClassUse<'_>,
     user: GroupIndex,
-    context: &CheckContext<'_>,
-    catalogue: &Catalogue,
+    context: &CheckContext<'r>,
+    catalogue: &'r Catalogue,
 ) -> Option<Diagnostic> {
     let ClassUse { source, class, parameter, environment } = missing;
     let group = context.hierarchy.group(*source);
     let file = context.places.of(group.id)?;
     let (kind, place, message, similar) = match parameter {
         None => {
-            let known = catalogue.classes.keys().map(ClassName::as_str);
             let message = format!("the environment `{environment}` has no class `{class}`");
-            (Kind::MissingClass, file.class_place(class)?, message, closest(class.as_str(), known))
+            let similar = context.names.closest(class.as_str(), catalogue);
+            (Kind::MissingClass, file.class_place(class)?, message, similar)
         }
         Some(parameter) => {
             let known = catalogue.classes.get(*class)?.keys().map(Key::as_str);
