@@ -3,6 +3,7 @@
 mod actual_values;
 mod coverage;
 mod fact_files;
+mod group_names;
 mod group_value;
 mod measures;
 mod mutation;
@@ -21,6 +22,7 @@ use super::repository::{LoadedRepository, RepositoryArgs};
 use crate::diagnostic::visible;
 use crate::snapshot::Index;
 use fact_files::FactFiles;
+use group_names::GroupNames;
 use measures::MeasureArgs;
 use verdict::TestVerdict;
 
@@ -69,12 +71,14 @@ impl TestCommand {
         let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);
         let facts = FactFiles::of(&self.repository, &loaded)?;
-        let verdicts: Vec<TestVerdict<'_>> = loaded
+        let names = GroupNames::of(&estate.hierarchy);
+        let mut verdicts: Vec<TestVerdict<'_>> = loaded
             .checked
             .tests()
             .into_par_iter()
-            .map(|test| verdict::run(test, estate, &index, &facts))
+            .map(|test| verdict::run(test, estate, &index, &names, &facts))
             .collect();
+        group_names::suggest(&mut verdicts, &estate.hierarchy);
         let directory = self.repository.directory();
         let measures =
             self.measures.take(&loaded, &verdicts, estate, &index, (&facts, directory), output)?;

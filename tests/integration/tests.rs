@@ -445,3 +445,24 @@ fn without_tests_the_command_names_their_directory() {
     put("clade.yaml", "tests: checks\n");
     assert_eq!(test().2, none.replace("tests/", "checks/"));
 }
+
+/// Suggestions are for the first of many groups that do not exist, whichever thread comes to them first.
+#[test]
+fn groups_that_do_not_exist_are_guessed_for_the_first_thousand() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("groups/g.yaml", "name: Debian\nrule: x = 1\n");
+    let test = |it| format!("- {{name: t{it}, node: n, expect: {{groups: [Debain]}}}}\n");
+    write("tests/t.yaml", &(0..1_200).map(test).collect::<String>());
+    let done: Done =
+        clade(&["test", "--format", "json"]).current_dir(directory.path()).output().unwrap().into();
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    let has_guess = |it: &Value| it.to_string().contains("did you mean `Debian`?");
+    let guesses: Vec<bool> = document["tests"].as_array().unwrap().iter().map(has_guess).collect();
+    assert_eq!(guesses.iter().position(|it| !it), Some(1_000));
+    assert_eq!(guesses.iter().filter(|it| **it).count(), 1_000);
+}

@@ -1,6 +1,7 @@
 //! Which groups, conditions and values of a repository its tests reach.
 
 pub(super) mod lcov;
+mod outcomes;
 mod report;
 
 use std::collections::HashMap;
@@ -8,12 +9,12 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::group_value::GroupValue;
-use super::reach::{RepositoryPlaces, TestRun, comparisons, values_of};
+use super::reach::{RepositoryPlaces, TestRun, TestRuns, comparisons, values_of};
 use crate::classification::{WithheldFacts, conclude};
 use crate::diagnostic::Place;
-use crate::hierarchy::{Estate, GroupIndex};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Condition;
-use crate::rule::evaluate;
+use outcomes::OutcomeCounts;
 
 /// How many tests reach each part of the groups.
 pub(super) struct Coverage {
@@ -67,12 +68,13 @@ impl Share {
 impl Coverage {
     /// Measures what tests reach.
     pub(super) fn measure(
-        runs: &[TestRun<'_>],
+        runs: &TestRuns<'_>,
         estate: &Estate,
         places: &RepositoryPlaces<'_>,
     ) -> Self {
         let hierarchy = &estate.hierarchy;
-        let values = count_values(runs, estate);
+        let values = count_values(runs.all(), estate);
+        let outcomes = outcomes::count(runs, hierarchy);
         let indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
         let mut groups: Vec<CoveredGroup> = indexes
             .into_par_iter()
@@ -89,12 +91,8 @@ impl Coverage {
                 Some(CoveredGroup {
                     name: group.name.to_string(),
                     place: places.group(hierarchy, index)?,
-                    tests: can_match.then(|| runs.iter().filter(|it| it.has(index)).count()),
-                    conditions: if can_match {
-                        conditions(index, runs, estate, places)
-                    } else {
-                        Vec::new()
-                    },
+                    tests: can_match.then(|| runs.count_in(index)),
+                    conditions: conditions(index, &outcomes, hierarchy, places),
                     values: written.collect(),
                 })
             })
@@ -118,29 +116,20 @@ impl Coverage {
     }
 }
 
-/// Counts the tests that see the comparisons of a group's rule hold and fail. A rule is evaluated only for
-/// nodes that match the ancestors; for others it decides nothing.
+/// Returns the comparisons of a group's rule with how many tests see them hold and fail.
 fn conditions(
     index: GroupIndex,
-    runs: &[TestRun<'_>],
-    estate: &Estate,
+    outcomes: &HashMap<(GroupIndex, usize), OutcomeCounts>,
+    hierarchy: &Hierarchy,
     places: &RepositoryPlaces<'_>,
 ) -> Vec<CoveredCondition> {
-    let hierarchy = &estate.hierarchy;
     let Some(rule) = hierarchy.group(index).rule.as_deref() else { return Vec::new() };
-    let asking: Vec<&TestRun<'_>> = runs.iter().filter(|it| it.asks(hierarchy, index)).collect();
-    let of_condition = |(condition, place): (&Condition, Place)| {
-        let outcomes: Vec<bool> =
-            asking.iter().filter_map(|it| evaluate(condition, &it.node).ok()).collect();
-        let held = outcomes.iter().filter(|it| **it).count();
-        let failed = outcomes.len() - held;
-        CoveredCondition { text: condition.to_string(), place, held, failed }
+    let of_condition = |(number, (condition, place)): (usize, (&Condition, Place))| {
+        let OutcomeCounts { held, failed } = *outcomes.get(&(index, number))?;
+        Some(CoveredCondition { text: condition.to_string(), place, held, failed })
     };
-    comparisons(rule)
-        .into_iter()
-        .zip(places.comparisons(hierarchy, index))
-        .map(of_condition)
-        .collect()
+    let written = places.comparisons(hierarchy, index);
+    comparisons(rule).into_iter().zip(written).enumerate().filter_map(of_condition).collect()
 }
 
 /// Counts the tests that get each value of a group.

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
 use serde_json::Value;
 
 use super::coverage::{Coverage, lcov};
 use super::fact_files::FactFiles;
 use super::mutation::{MutationBudget, MutationOutcome, try_mutants};
-use super::reach::{RepositoryPlaces, TestRun};
+use super::reach::{RepositoryPlaces, TestRuns};
 use super::verdict::TestVerdict;
 use crate::cli::output::Output;
 use crate::cli::repository::LoadedRepository;
 use crate::config::parse_duration;
 use crate::hierarchy::Estate;
 use crate::snapshot::Index;
+use crate::validation::TestCase;
 
 /// What is measured.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(super) struct MeasureArgs {
     /// Drop or negate one condition at a time, drop one pinned node or value at a time, and show the changes that no test notices
     #[arg(long)]
     mutate: bool,
-    /// The most changes that are tried; of more, every so many
+    /// The most changes that are tried; of more, a sample of all, which stays the same until groups change
     #[arg(long, value_name = "NUMBER", default_value = "10000", requires = "mutate")]
     max_mutants: NonZeroUsize,
     /// The time for trying changes; those that are left are counted
@@ -82,10 +82,8 @@ impl MeasureArgs {
         if !self.are_printed() && self.lcov.is_none() {
             return Ok(measures);
         }
-        let runs: Vec<TestRun<'_>> = verdicts
-            .par_iter()
-            .filter_map(|it| TestRun::of(it.test, estate, index, facts))
-            .collect();
+        let tests: Vec<&TestCase> = verdicts.iter().map(|it| it.test).collect();
+        let runs = TestRuns::of(&tests, estate, index, facts);
         let places = RepositoryPlaces::of(loaded, &estate.hierarchy);
         if self.coverage.is_some() || self.lcov.is_some() {
             let coverage = Coverage::measure(&runs, estate, &places);

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::reach::{RepositoryPlaces, TestRun};
+use super::group_names::GroupNames;
+use super::reach::{RepositoryPlaces, TestRun, TestRuns, deciding_ancestor};
 use super::verdict::judge;
 use crate::classification::{WithheldFacts, conclude, matches_within};
 use crate::cli::progress::ProgressBar;
@@ -70,7 +71,7 @@ enum MutantVerdict {
 
 /// Tries mutants of every group against tests that pass without them.
 pub(super) fn try_mutants<'e>(
-    runs: &[TestRun<'_>],
+    runs: &TestRuns<'_>,
     estate: &'e Estate,
     places: &RepositoryPlaces<'_>,
     budget: MutationBudget,
@@ -78,28 +79,25 @@ pub(super) fn try_mutants<'e>(
     let began = Instant::now();
     let all = mutants::of(&estate.hierarchy, places);
     let total = all.len();
-    let step = total.div_ceil(budget.mutants.get()).max(1);
-    // Every so many of them, so that each part of the repository has its share.
-    let chosen: Vec<Mutant<'e>> = all.into_iter().step_by(step).collect();
+    let chosen = mutants::sample(all, budget.mutants.get(), &estate.hierarchy);
     let by_group: Vec<&[Mutant<'e>]> = chosen.chunk_by(|a, b| a.group == b.group).collect();
     let progress = Mutex::new(ProgressBar::new(chosen.len(), "mutants"));
     let tried = AtomicUsize::new(0);
     let mut survivors: Vec<Survivor<'e>> = by_group
         .into_par_iter()
         .flat_map_iter(|mutants| {
-            let trial = mutants.first().map(|it| GroupTrial::of(it.group, runs, estate));
+            let mut trial = None;
             let mut survivors = Vec::new();
             for mutant in mutants {
                 if began.elapsed() > budget.time {
                     break;
                 }
+                let trial = trial.get_or_insert_with(|| GroupTrial::of(mutant.group, runs, estate));
                 tried.fetch_add(1, Ordering::Relaxed);
                 if let Ok(mut progress) = progress.lock() {
                     progress.advance();
                 }
-                if let Some(trial) = &trial
-                    && let MutantVerdict::Survived(reach) = trial.verdict(mutant)
-                {
+                if let MutantVerdict::Survived(reach) = trial.verdict(mutant) {
                     let group = estate.hierarchy.group(mutant.group).name.as_str();
                     survivors.push(Survivor { mutant: mutant.clone(), group, reach });
                 }
@@ -126,15 +124,9 @@ struct GroupTrial<'r, 't, 'e> {
 }
 
 impl<'r, 't, 'e> GroupTrial<'r, 't, 'e> {
-    fn of(group: GroupIndex, runs: &'r [TestRun<'t>], estate: &'e Estate) -> Self {
-        let hierarchy = &estate.hierarchy;
-        let asking = runs.iter().filter(|it| it.asks(hierarchy, group)).collect();
-        let inherits = |run: &&TestRun<'_>| {
-            let leaves = hierarchy.leaves(&run.groups);
-            leaves.iter().any(|leaf| *leaf == group || hierarchy.is_ancestor(group, *leaf))
-        };
-        let inheriting = runs.iter().filter(inherits).collect();
-        Self { estate, group, asking, inheriting }
+    fn of(group: GroupIndex, runs: &'r TestRuns<'t>, estate: &'e Estate) -> Self {
+        let asking = runs.below(deciding_ancestor(&estate.hierarchy, group));
+        Self { estate, group, asking, inheriting: runs.inheriting(group) }
     }
 
     fn verdict(&self, mutant: &Mutant<'_>) -> MutantVerdict {
@@ -188,9 +180,9 @@ impl<'r, 't, 'e> GroupTrial<'r, 't, 'e> {
 
 /// Returns whether a test fails in an estate in which these groups match its node.
 fn notices(run: &TestRun<'_>, estate: &Estate, groups: &[GroupIndex]) -> bool {
-    // A node that cannot be classified fails a test.
+    // A node that cannot be classified fails a test. What the mismatches say is not shown.
     conclude(estate, &run.node, groups, WithheldFacts::Refuse)
-        .map_or(true, |it| !judge(run.test, &it).is_empty())
+        .map_or(true, |it| !judge(run.test, &it, &GroupNames::default()).is_empty())
 }
 
 /// Returns the tree with another group in the place of one.

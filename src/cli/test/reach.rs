@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::fact_files::FactFiles;
@@ -12,6 +13,7 @@ use crate::classification::{Explanation, Outcome, ValueSource, WithheldFacts};
 use crate::cli::repository::LoadedRepository;
 use crate::diagnostic::Place;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::mentioned::MentionedPaths;
 use crate::model::{Condition, Node};
 use crate::snapshot::{Index, classify};
 use crate::validation::{TestCase, ValuePlaces, comparison_places};
@@ -19,36 +21,107 @@ use crate::validation::{TestCase, ValuePlaces, comparison_places};
 /// A test that could be run, with its node and the groups that match it, parents first.
 pub(super) struct TestRun<'t> {
     pub(super) test: &'t TestCase,
+    /// The node with the facts and trusted data that groups mention: those of all tests are in memory.
     pub(super) node: Node,
     pub(super) groups: Vec<GroupIndex>,
 }
 
 impl<'t> TestRun<'t> {
     /// Runs a test; `None` if its node cannot be read or classified.
-    pub(super) fn of(
+    fn of(
         test: &'t TestCase,
         estate: &Estate,
         index: &Index,
         facts: &FactFiles,
+        mentioned: &MentionedPaths,
     ) -> Option<Self> {
         let node = node_of(test, facts).ok()?;
         let explanation = classify(estate, index, &node, WithheldFacts::Refuse).ok()?;
         let groups = explanation.matches.iter().map(|it| it.group).collect();
-        Some(Self { test, node, groups })
-    }
-
-    /// Returns whether the rule of a group decides about the node: whether those of its ancestors hold.
-    pub(super) fn asks(&self, hierarchy: &Hierarchy, group: GroupIndex) -> bool {
-        let above = hierarchy.lineage(group).skip(1);
-        // A group that matches says that all its ancestors do.
-        let nearest = above.into_iter().find(|it| hierarchy.group(*it).rule.is_some());
-        nearest.is_none_or(|it| self.has(it))
+        Some(Self { test, node: mentioned.keep(&node), groups })
     }
 
     /// Returns whether the node is in a group.
     pub(super) fn has(&self, group: GroupIndex) -> bool {
         self.groups.binary_search(&group).is_ok()
     }
+}
+
+/// The tests that could be run, and which of them concern each group.
+pub(super) struct TestRuns<'t> {
+    all: Vec<TestRun<'t>>,
+    /// The numbers of those whose node is in a group.
+    members: HashMap<GroupIndex, Vec<usize>>,
+    /// The numbers of those whose node has a leaf that inherits from a group, or is it.
+    heirs: HashMap<GroupIndex, Vec<usize>>,
+}
+
+impl<'t> TestRuns<'t> {
+    /// Runs tests.
+    pub(super) fn of(
+        tests: &[&'t TestCase],
+        estate: &Estate,
+        index: &Index,
+        facts: &FactFiles,
+    ) -> Self {
+        let mentioned = MentionedPaths::of(estate);
+        let run = |it: &&'t TestCase| TestRun::of(it, estate, index, facts, &mentioned);
+        let all: Vec<TestRun<'t>> = tests.par_iter().filter_map(run).collect();
+        let (mut members, mut heirs) = (HashMap::new(), HashMap::new());
+        for (number, run) in all.iter().enumerate() {
+            for group in &run.groups {
+                add(&mut members, *group, number);
+            }
+            for leaf in estate.hierarchy.leaves(&run.groups) {
+                // What another leaf inherits from has the number, and so do all above it.
+                let mut above = estate.hierarchy.lineage(leaf);
+                while above.next().is_some_and(|it| add(&mut heirs, it, number)) {}
+            }
+        }
+        Self { all, members, heirs }
+    }
+
+    pub(super) fn all(&self) -> &[TestRun<'t>] {
+        &self.all
+    }
+
+    /// Returns how many have their node in a group.
+    pub(super) fn count_in(&self, group: GroupIndex) -> usize {
+        self.members.get(&group).map_or(0, Vec::len)
+    }
+
+    /// Returns those whose nodes a group's rule decides about, as [`deciding_ancestor`] says.
+    pub(super) fn below(&self, deciding: Option<GroupIndex>) -> Vec<&TestRun<'t>> {
+        match deciding {
+            None => self.all.iter().collect(),
+            Some(group) => self.numbered(self.members.get(&group)),
+        }
+    }
+
+    /// Returns those whose nodes have leaves that inherit from a group, or are it.
+    pub(super) fn inheriting(&self, group: GroupIndex) -> Vec<&TestRun<'t>> {
+        self.numbered(self.heirs.get(&group))
+    }
+
+    fn numbered(&self, numbers: Option<&Vec<usize>>) -> Vec<&TestRun<'t>> {
+        numbers.into_iter().flatten().filter_map(|it| self.all.get(*it)).collect()
+    }
+}
+
+/// Adds the number of a test to those of a group, and returns whether it was not the last of them.
+fn add(of_groups: &mut HashMap<GroupIndex, Vec<usize>>, group: GroupIndex, number: usize) -> bool {
+    let numbers = of_groups.entry(group).or_default();
+    let is_new = numbers.last() != Some(&number);
+    if is_new {
+        numbers.push(number);
+    }
+    is_new
+}
+
+/// Returns the ancestor of which a node must be a member for the rule of a group to decide about it: one
+/// that matches says that all above it do. `None` if the rule decides about every node.
+pub(super) fn deciding_ancestor(hierarchy: &Hierarchy, group: GroupIndex) -> Option<GroupIndex> {
+    hierarchy.lineage(group).skip(1).find(|it| hierarchy.group(*it).rule.is_some())
 }
 
 /// Returns the values of groups that come out, each with the group that sets it; in a conflict, those of

@@ -1,6 +1,6 @@
 //! What is not as a test expects, and why.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -9,12 +9,13 @@ use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Membership;
 use super::actual_values::ActualValues;
 use super::fact_files::FactFiles;
+use super::group_names::GroupNames;
 use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
 use crate::diagnostic::closest;
 use crate::facts::with_certname;
-use crate::hierarchy::{Estate, Hierarchy};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, Classes, GroupId, Node, same};
 use crate::snapshot::{Index, classify};
 use crate::validation::{Expectation, TestCase};
@@ -34,6 +35,8 @@ pub(super) struct Mismatch {
     pub(super) message: String,
     /// What makes it so.
     pub(super) because: Vec<String>,
+    /// The group that is expected and does not exist.
+    pub(super) unknown_group: Option<String>,
 }
 
 impl TestVerdict<'_> {
@@ -44,7 +47,7 @@ impl TestVerdict<'_> {
 
 impl Mismatch {
     fn new(message: String, because: impl IntoIterator<Item = String>) -> Self {
-        Self { message, because: because.into_iter().collect() }
+        Self { message, because: because.into_iter().collect(), unknown_group: None }
     }
 }
 
@@ -53,6 +56,7 @@ pub(super) fn run<'t>(
     test: &'t TestCase,
     estate: &Estate,
     index: &Index,
+    names: &GroupNames<'_>,
     facts: &FactFiles,
 ) -> TestVerdict<'t> {
     let node = match node_of(test, facts) {
@@ -63,7 +67,7 @@ pub(super) fn run<'t>(
         }
     };
     let see = facts.explaining(test);
-    let (mismatches, actual) = compare(test, estate, index, &node);
+    let (mismatches, actual) = compare(test, estate, index, names, &node);
     TestVerdict { test, mismatches, see, actual }
 }
 
@@ -81,6 +85,7 @@ fn compare(
     test: &TestCase,
     estate: &Estate,
     index: &Index,
+    names: &GroupNames<'_>,
     node: &Node,
 ) -> (Vec<Mismatch>, Option<ActualValues>) {
     let hierarchy = &estate.hierarchy;
@@ -92,16 +97,21 @@ fn compare(
             return (vec![Mismatch::new(error.to_string(), why)], None);
         }
     };
-    let mismatches = judge(test, &explanation);
+    let mismatches = judge(test, &explanation, names);
     let actual = (!mismatches.is_empty()).then(|| ActualValues::of(&explanation));
     (mismatches, actual)
 }
 
-/// Compares a classification with what a test expects.
-pub(super) fn judge(test: &TestCase, explanation: &Explanation<'_>) -> Vec<Mismatch> {
+/// Compares a classification with what a test expects. The names say of a group whether it exists, which decides
+/// about no more than the words.
+pub(super) fn judge(
+    test: &TestCase,
+    explanation: &Explanation<'_>,
+    names: &GroupNames<'_>,
+) -> Vec<Mismatch> {
     let hierarchy = &explanation.estate.hierarchy;
     let mut mismatches = Vec::new();
-    compare_groups(&test.expect, explanation, &mut mismatches);
+    compare_groups(&test.expect, explanation, names, &mut mismatches);
     match &explanation.outcome {
         Outcome::Conflict(conflicts) if test.expect.conflict != Some(true) => {
             let message = conflict_summary(hierarchy, conflicts);
@@ -131,40 +141,33 @@ pub(super) fn judge(test: &TestCase, explanation: &Explanation<'_>) -> Vec<Misma
 fn compare_groups(
     expect: &Expectation,
     explanation: &Explanation<'_>,
+    names: &GroupNames<'_>,
     mismatches: &mut Vec<Mismatch>,
 ) {
     let Some(expected) = &expect.groups else { return };
     let hierarchy = &explanation.estate.hierarchy;
-    let found: BTreeSet<&str> = explanation
-        .matches
-        .iter()
-        .map(|it| hierarchy.group(it.group))
-        .filter(|group| group.id != GroupId::ROOT)
-        .map(|group| group.name.as_str())
-        .collect();
-    let named = |name: &str| {
-        let all = hierarchy.indexes();
-        all.filter(|it| hierarchy.group(*it).name.as_str() == name).collect::<Vec<_>>()
-    };
+    let mut found: BTreeMap<&str, Vec<GroupIndex>> = BTreeMap::new();
+    for index in explanation.matches.iter().map(|it| it.group) {
+        let group = hierarchy.group(index);
+        if group.id != GroupId::ROOT {
+            found.entry(group.name.as_str()).or_default().push(index);
+        }
+    }
     let why = |index| Membership::of(hierarchy, index, explanation.node);
-    for missing in expected.iter().filter(|it| !found.contains(it.as_str())) {
-        let groups = named(missing);
+    for missing in expected.iter().filter(|it| !found.contains_key(it.as_str())) {
+        let groups = names.find(missing);
         if groups.is_empty() {
-            let names = hierarchy.groups().map(|it| it.name.as_str());
-            let similar = closest(missing, names).map(|it| format!("did you mean `{it}`?"));
             let message = format!("expected the group `{missing}`, which does not exist");
-            mismatches.push(Mismatch::new(message, similar));
+            let unknown_group = Some(missing.clone());
+            mismatches.push(Mismatch { unknown_group, ..Mismatch::new(message, []) });
             continue;
         }
-        let because = groups.into_iter().filter_map(|it| why(it).because());
+        let because = groups.iter().filter_map(|it| why(*it).because());
         let message = format!("expected the group `{missing}`, which does not match");
         mismatches.push(Mismatch::new(message, because));
     }
-    for surplus in found.iter().filter(|it| !expected.contains(**it)) {
-        let because = named(surplus).into_iter().filter_map(|index| {
-            let why = why(index);
-            why.because().is_none().then(|| why.evidence())?
-        });
+    for (surplus, groups) in found.into_iter().filter(|(it, _)| !expected.contains(*it)) {
+        let because = groups.into_iter().filter_map(|it| why(it).evidence());
         let message = format!("the group `{surplus}` matches, which is not expected");
         mismatches.push(Mismatch::new(message, because));
     }

@@ -1,6 +1,9 @@
 //! The changes that are tried.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
 
 use crate::cli::test::group_value::GroupValue;
 use crate::cli::test::reach::{RepositoryPlaces, comparisons};
@@ -69,6 +72,40 @@ pub(super) fn of<'e>(hierarchy: &'e Hierarchy, places: &RepositoryPlaces<'_>) ->
         }));
     }
     all
+}
+
+/// Returns as many mutants as may be tried, by group.
+///
+/// Those are taken whose digests are the least: the sample is the same as long as groups are, and each kind
+/// of change has its share, in whatever order a repository repeats them.
+pub(super) fn sample<'e>(
+    all: Vec<Mutant<'e>>,
+    most: usize,
+    hierarchy: &Hierarchy,
+) -> Vec<Mutant<'e>> {
+    if all.len() <= most {
+        return all;
+    }
+    let digests = all.iter().enumerate().map(|(at, it)| (it.digest(hierarchy), at));
+    let mut digests: Vec<([u8; 32], usize)> = digests.collect();
+    digests.sort_unstable();
+    let taken: HashSet<usize> = digests.into_iter().take(most).map(|(_, at)| at).collect();
+    let all = all.into_iter().enumerate();
+    all.filter(|(at, _)| taken.contains(at)).map(|(_, it)| it).collect()
+}
+
+impl Mutant<'_> {
+    /// Returns a digest of the change and the group, wherever that is written.
+    fn digest(&self, hierarchy: &Hierarchy) -> [u8; 32] {
+        let id = hierarchy.group(self.group).id;
+        let what = match &self.part {
+            MutatedPart::Value(value) => value.describe(),
+            MutatedPart::Rule(RuleChange { way, how, condition }) => {
+                format!("{how:?} {way:?} {condition}")
+            }
+        };
+        Sha256::digest(format!("{id} {what}")).into()
+    }
 }
 
 /// A walk through a rule, comparison by comparison.
