@@ -180,16 +180,17 @@ impl<'r, 't> ClassReader<'r, 't> {
         Some(Default::Code(self.text.get(first.start..last.end)?.to_owned()))
     }
 
-    /// Takes the tokens before the first one that is wanted and in no bracket.
+    /// Takes the tokens before the first one that is wanted and in no bracket, nor among the parameters of a lambda.
     fn until(&mut self, wanted: impl Fn(&Sort<'_>) -> bool) -> Option<&'r [Lexeme<'t>]> {
         let start = self.at;
-        let mut open = 0_usize;
+        let (mut open, mut is_in_lambda) = (0_usize, false);
         loop {
             let sort = self.peek(0)?;
-            if open == 0 && wanted(sort) {
+            if open == 0 && !is_in_lambda && wanted(sort) {
                 return self.tokens.get(start..self.at);
             }
             match sort {
+                Sort::Mark('|') if open == 0 => is_in_lambda = !is_in_lambda,
                 Sort::Mark('(' | '[' | '{') => open += 1,
                 Sort::Mark(')' | ']' | '}') => open = open.checked_sub(1)?,
                 _ => {}

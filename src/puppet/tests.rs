@@ -61,6 +61,23 @@ class profile::web (
 }
 
 #[test]
+fn a_default_may_have_a_lambda() {
+    let found = class(
+        "class a(\n  $x = $y.reduce |$a, $b| { $a + $b },\n  \
+         $z = map({'a' => 1}) |String $k, Hash[String, Any] $v = {}| >> String { \"${k}, ${v}\" },\n  \
+         Integer $p = 1,\n) { }",
+    );
+    assert_eq!(
+        signature(&found),
+        [
+            "x <- $y.reduce |$a, $b| { $a + $b }",
+            "z <- map({'a' => 1}) |String $k, Hash[String, Any] $v = {}| >> String { \"${k}, ${v}\" }",
+            "Integer p = 1",
+        ]
+    );
+}
+
+#[test]
 fn what_only_looks_like_a_class_is_none() {
     for text in [
         "class { 'apache': port => 80 }",

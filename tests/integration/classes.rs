@@ -302,6 +302,25 @@ fn a_puppet_server_is_shown_the_certificate_of_the_host() {
     assert_eq!(done.status, 0, "{}", done.stderr);
 }
 
+#[test]
+fn a_link_back_inside_of_manifests_is_not_followed() {
+    let groups = Groups::new(&[
+        ("real/site/init.pp", "class site($x = [1, 2].reduce |$a, $b| { $a + $b }) { }\n"),
+        ("real/site/broken.pp", "class site::broken {\n"),
+    ]);
+    let control = groups.0.path();
+    std::fs::create_dir_all(control.join("modules/site")).unwrap();
+    // The directory that Puppet looks for may be a link.
+    std::os::unix::fs::symlink("../../real/site", control.join("modules/site/manifests")).unwrap();
+    std::os::unix::fs::symlink(".", control.join("real/site/manifests")).unwrap();
+    let done = run(&["classes", "scan", groups.text(), groups.text()]);
+    assert_eq!(done.stderr.matches("broken.pp").count(), 1, "{}", done.stderr);
+    std::fs::remove_file(control.join("real/site/broken.pp")).unwrap();
+    let done = run(&["classes", "scan", groups.text(), groups.text()]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(groups.catalogue().contains("site:"), "{}", groups.catalogue());
+}
+
 /// Where Debian's packages put modules.
 const MODULES: &str = "/usr/share/puppet/modules.available";
 

@@ -259,14 +259,16 @@ fn read_directory(path: &Path) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(paths))
 }
 
-/// Calls a function with every file of code at a path, in order; links to directories are not
-/// followed.
+/// Calls a function with every file of code at a path, in order. The path may be a link; links to directories
+/// below it are not followed, which may lead back.
 fn code_files(path: &Path, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
     if path.extension().is_some_and(|it| it == "pp") && path.is_file() {
         found(path.to_owned());
-    } else if path.is_dir() && (!path.is_symlink() || path.ends_with("manifests")) {
+    } else if path.is_dir() {
         for entry in read_directory(path)?.unwrap_or_default() {
-            code_files(&entry, found)?;
+            if !(entry.is_symlink() && entry.is_dir()) {
+                code_files(&entry, found)?;
+            }
         }
     }
     Ok(())
