@@ -1,6 +1,6 @@
 //! Reading an export: every group that cannot be imported is found, with what to do about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -82,63 +82,98 @@ fn group(entry: &Value, text: &str) -> Result<Group, String> {
     }
 }
 
+/// How many groups of a cycle are named.
+const NAMED: usize = 10;
+
 /// Takes out groups that have no place in a tree, then those below them.
 fn prune(groups: &mut Vec<Group>, mut left_out: BTreeSet<GroupId>, faults: &mut Vec<String>) {
     loop {
-        let mut out: BTreeMap<usize, String> = BTreeMap::new();
-        let name = |at: usize| groups.get(at).map_or(String::new(), |it| it.name.to_string());
-        for fault in check(groups) {
-            match fault {
-                HierarchyFault::DuplicateId { first, second } => {
-                    out.entry(second).or_insert(format!(
-                        "it has the id of `{}`: give one of them another id",
-                        name(first)
-                    ));
-                }
-                HierarchyFault::DuplicateName { second, .. } => {
-                    out.entry(second).or_insert(
-                        "another group of its environment has this name: rename one of them"
-                            .to_owned(),
-                    );
-                }
-                HierarchyFault::MissingParent { group } => {
-                    let parent = groups.get(group).map(|it| it.parent);
-                    let reason = match parent.filter(|it| left_out.contains(it)) {
-                        Some(_) => "its parent cannot be imported".to_owned(),
-                        None => format!(
-                            "its parent {} is not in the export: export all groups",
-                            parent.map_or(String::new(), |it| it.to_string())
-                        ),
-                    };
-                    out.entry(group).or_insert(reason);
-                }
-                HierarchyFault::Cycle { groups: cycle } => {
-                    let names: Vec<String> =
-                        cycle.iter().chain(cycle.first()).map(|at| name(*at)).collect();
-                    for at in cycle {
-                        out.entry(at).or_insert(format!(
-                            "inheritance cycle: {}: give one of them another parent",
-                            names.join(" -> ")
-                        ));
-                    }
-                }
-                HierarchyFault::Root { group, fault } => {
-                    out.entry(group).or_insert(fault.to_string());
-                }
-            }
-        }
+        let mut out = misplaced(groups, &left_out);
         if out.is_empty() {
             return;
         }
-        for (at, reason) in out.iter().rev() {
-            let group = groups.remove(*at);
-            faults.push(format!("group `{}`: {reason}", group.name));
-            // The other group of a pair with one id stays.
-            if !groups.iter().any(|it| it.id == group.id) {
-                left_out.insert(group.id);
+        let mut of_id: HashMap<GroupId, usize> = HashMap::new();
+        let mut children: HashMap<GroupId, Vec<usize>> = HashMap::new();
+        for (at, group) in groups.iter().enumerate() {
+            *of_id.entry(group.id).or_default() += 1;
+            if group.id != GroupId::ROOT && group.parent != GroupId::ROOT {
+                children.entry(group.parent).or_default().push(at);
+            }
+        }
+        let mut taken = BTreeSet::new();
+        while !out.is_empty() {
+            let mut orphans = Vec::new();
+            for (at, reason) in out.iter().rev() {
+                let Some(group) = groups.get(*at) else { continue };
+                faults.push(format!("group `{}`: {reason}", group.name));
+                taken.insert(*at);
+                let left = of_id.entry(group.id).or_default();
+                *left -= 1;
+                // The other group of a pair with one id stays.
+                if *left == 0 {
+                    left_out.insert(group.id);
+                    orphans.extend(children.remove(&group.id).into_iter().flatten());
+                }
+            }
+            let orphans = orphans.into_iter().filter(|it| !taken.contains(it));
+            out = orphans.map(|it| (it, "its parent cannot be imported".to_owned())).collect();
+        }
+        let mut at = 0..;
+        groups.retain(|_| at.next().is_none_or(|it| !taken.contains(&it)));
+    }
+}
+
+/// Says which groups have no place in a tree, and why.
+fn misplaced(groups: &[Group], left_out: &BTreeSet<GroupId>) -> BTreeMap<usize, String> {
+    let mut out: BTreeMap<usize, String> = BTreeMap::new();
+    let name = |at: usize| groups.get(at).map_or("", |it| it.name.as_str());
+    for fault in check(groups) {
+        match fault {
+            HierarchyFault::DuplicateId { first, second } => {
+                out.entry(second).or_insert(format!(
+                    "it has the id of `{}`: give one of them another id",
+                    name(first)
+                ));
+            }
+            HierarchyFault::DuplicateName { second, .. } => {
+                out.entry(second).or_insert(
+                    "another group of its environment has this name: rename one of them".to_owned(),
+                );
+            }
+            HierarchyFault::MissingParent { group } => {
+                let parent = groups.get(group).map(|it| it.parent);
+                let reason = match parent.filter(|it| left_out.contains(it)) {
+                    Some(_) => "its parent cannot be imported".to_owned(),
+                    None => format!(
+                        "its parent {} is not in the export: export all groups",
+                        parent.map_or(String::new(), |it| it.to_string())
+                    ),
+                };
+                out.entry(group).or_insert(reason);
+            }
+            HierarchyFault::Cycle { groups: cycle } => {
+                let around = cycle.iter().chain(cycle.first());
+                let names: Vec<&str> = match cycle.len() {
+                    0..=NAMED => around.map(|at| name(*at)).collect(),
+                    _ => cycle.iter().take(NAMED).map(|at| name(*at)).collect(),
+                };
+                let more = match cycle.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let names = names.join(" -> ");
+                let reason =
+                    format!("inheritance cycle: {names}{more}: give one of them another parent");
+                for at in cycle {
+                    out.entry(at).or_insert_with(|| reason.clone());
+                }
+            }
+            HierarchyFault::Root { group, fault } => {
+                out.entry(group).or_insert(fault.to_string());
             }
         }
     }
+    out
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -149,5 +184,53 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn id(number: usize) -> String {
+        format!("00000000-0000-4000-8000-{number:012}")
+    }
+
+    /// Reads groups with these parents, numbered from 1; 0 is the root group.
+    fn faults_of(parents: &[usize]) -> Vec<String> {
+        let group = |(at, parent): (usize, &usize)| {
+            json!({
+                "name": format!("G{}", at + 1), "id": id(at + 1), "parent": id(*parent),
+                "classes": {}, "environment": "production",
+            })
+        };
+        let groups: Vec<Value> = parents.iter().enumerate().map(group).collect();
+        read(&Value::from(groups).to_string()).unwrap().faults
+    }
+
+    #[test]
+    fn those_below_a_group_that_is_left_out_are_left_out_level_by_level() {
+        // 1 and 2 have no parent, 3 and 4 are below 1, 5 is below 4, 6 is below the root group.
+        let faults = faults_of(&[90, 91, 1, 1, 4, 0]);
+        let below = |number| format!("group `G{number}`: its parent cannot be imported");
+        assert!(faults[0].contains("`G2`: its parent") && faults[0].contains("is not in"));
+        assert!(faults[1].contains("`G1`: its parent") && faults[1].contains("is not in"));
+        assert_eq!(faults[2..], [below(4), below(3), below(5)]);
+        let chain: Vec<usize> = std::iter::once(90_000).chain(1..20_000).collect();
+        let faults = faults_of(&chain);
+        assert_eq!((faults.len(), faults.last()), (20_000, Some(&below(20_000))));
+    }
+
+    #[test]
+    fn a_few_groups_of_a_cycle_are_named() {
+        let cycle = |length: usize| {
+            let parents: Vec<usize> = (2..=length).chain([1]).collect();
+            faults_of(&parents)
+        };
+        let end = ": give one of them another parent";
+        let ten = "G1 -> G2 -> G3 -> G4 -> G5 -> G6 -> G7 -> G8 -> G9 -> G10";
+        assert_eq!(cycle(10)[0], format!("group `G10`: inheritance cycle: {ten} -> G1{end}"));
+        assert_eq!(cycle(12)[0], format!("group `G12`: inheritance cycle: {ten} and 2 more{end}"));
     }
 }
