@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::file::{SchemaFile, invalid};
 use super::graph::Graph;
 use super::keywords::AppliesTo;
-use super::looks::LookSearch;
+use super::looks::LooksByDepth;
 use crate::diagnostic::Diagnostic;
 use crate::document::Limits;
 
@@ -139,6 +139,15 @@ fn circle(graph: &Graph<'_>, walked: &[usize], files: &[SchemaFile]) -> Option<D
     )
 }
 
+/// What looks at the parts of one level of a value.
+#[derive(Clone, Copy, Default)]
+struct LevelCost {
+    /// How often.
+    times: u64,
+    /// Through how many schemas at most.
+    chain: u64,
+}
+
 /// What a schema costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchemaCosts {
@@ -151,47 +160,68 @@ pub(super) struct SchemaCosts {
 /// Returns what a schema costs; `None` if no value is affordable.
 pub(super) fn costs(graph: &Graph<'_>, order: &[usize], root: usize) -> Option<SchemaCosts> {
     let mut looks = 1;
-    let mut search = LookSearch::new(graph, order, root);
-    let mut chains = HashMap::from([(root, 1)]);
+    let mut level: HashMap<usize, LevelCost> =
+        HashMap::from([(root, LevelCost { times: 1, chain: 1 })]);
+    let mut by_depth = LooksByDepth::new(graph, order, root, LOOKS);
     for depth in 0..=Limits::DEFAULT.depth {
-        if chains.is_empty() {
+        if level.is_empty() {
             break;
         }
-        let below = lead(graph, order, &mut chains);
-        let chain = chains.values().copied().max().unwrap_or_default();
-        let times = search.descend();
+        let below = look(graph, order, &mut level);
+        let of_level = level.values().fold(0_u64, |all, it| all.saturating_add(it.times));
+        // Neither is less than what a value can bring about: one counts schemas of different keys, the other one
+        // schema more than once where keys differ.
+        let times = by_depth.descend().min(of_level);
+        let chain = level.values().map(|it| it.chain).max().unwrap_or_default();
         if times > LOOKS || chain > CHAIN {
             return Some(SchemaCosts { deepest: depth.checked_sub(1)?, looks });
         }
         looks = looks.max(times);
-        chains = below;
+        level = below;
     }
     Some(SchemaCosts { deepest: usize::MAX, looks })
 }
 
-/// Completes a level by what its schemas lead to for the same part, each with the longest chain that leads
-/// there, and returns the level below.
-fn lead(
+/// Completes a level by what its schemas lead to for the same part, and returns the level below.
+fn look(
     graph: &Graph<'_>,
     order: &[usize],
-    level: &mut HashMap<usize, u64>,
-) -> HashMap<usize, u64> {
-    let mut below: HashMap<usize, u64> = HashMap::new();
+    level: &mut HashMap<usize, LevelCost>,
+) -> HashMap<usize, LevelCost> {
+    let mut any: HashMap<usize, LevelCost> = HashMap::new();
+    let mut keys: HashMap<(usize, AppliesTo<'_>), LevelCost> = HashMap::new();
     for number in order {
         let Some(own) = level.get(number).copied() else { continue };
         let Some(member) = graph.members.get(*number) else { continue };
+        let times = own.times.saturating_mul(1 + u64::from(member.asks_again));
+        let add = |look: &mut LevelCost| {
+            look.times = look.times.saturating_add(times);
+            look.chain = look.chain.max(own.chain + 1);
+        };
         for (target, step) in &member.edges {
-            let chain = match step {
-                AppliesTo::Same => level.entry(*target).or_default(),
-                AppliesTo::Any | AppliesTo::Key(_) | AppliesTo::Index(_) => {
-                    below.entry(*target).or_default()
+            match step {
+                AppliesTo::Same => add(level.entry(*target).or_default()),
+                AppliesTo::Any => add(any.entry(*target).or_default()),
+                AppliesTo::Key(_) | AppliesTo::Index(_) => {
+                    add(keys.entry((*target, *step)).or_default());
                 }
-                AppliesTo::None => continue,
-            };
-            *chain = own.saturating_add(1).max(*chain);
+                AppliesTo::None => {}
+            }
         }
     }
-    below
+    // One part stands at one key.
+    let mut largest: HashMap<usize, LevelCost> = HashMap::new();
+    for ((target, _), look) in keys {
+        let most = largest.entry(target).or_default();
+        most.times = most.times.max(look.times);
+        most.chain = most.chain.max(look.chain);
+    }
+    for (target, look) in largest {
+        let all = any.entry(target).or_default();
+        all.times = all.times.saturating_add(look.times);
+        all.chain = all.chain.max(look.chain);
+    }
+    any
 }
 
 /// Says that a schema costs more than it may, whatever the value.

@@ -1,86 +1,157 @@
-//! How often schemas look at one part of a value.
+//! How often schemas look at one part of a value, however many keys they name.
 //!
-//! A part stands at one key of what is around it, so the schemas of other keys do not look at it: those
-//! that look at the parts at different keys are followed apart, however many keys a schema has.
+//! A part stands at one key of what is around it, so the schemas of its other keys do not look at it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::graph::Graph;
 use super::keywords::AppliesTo;
 
-/// How many schemas are followed apart. After those, what looks at any part of a level counts as if it
-/// looked at each.
-const FOLLOWED: usize = 500_000;
+/// How many steps from schema to schema are followed in all; where there are more, it is not known how often they look.
+const STEPS: usize = 5_000_000;
 
-/// The schemas that look at one part, by their place in the order of the graph, with how often each does.
-type PartLooks = BTreeMap<usize, u64>;
+/// How many references are followed from one to the next.
+const REFERENCES: u64 = 1_000;
 
-/// A search for the part of each level that schemas look at most often.
-pub(super) struct LookSearch<'g, 'v> {
-    graph: &'g Graph<'v>,
-    order: &'g [usize],
-    /// The place of each schema in the order; one that leads to itself has the one behind the last.
-    places: Vec<usize>,
-    /// The parts of the next level.
-    level: Vec<PartLooks>,
-    /// What was followed before. At a deeper level the same leads to nothing else.
-    known: HashSet<PartLooks>,
-    left: usize,
+/// For a schema and those that it leads to for the same part: how often they look there at most at a depth below.
+pub(super) struct LooksByDepth {
+    entries: Vec<Entry>,
+    root: Way,
+    /// Of each entry, at the present depth.
+    looks: Vec<u64>,
+    is_top: bool,
+    is_settled: bool,
 }
 
-impl<'g, 'v> LookSearch<'g, 'v> {
-    pub(super) fn new(graph: &'g Graph<'v>, order: &'g [usize], root: usize) -> Self {
-        let mut places = vec![order.len(); graph.members.len()];
-        for (place, number) in order.iter().enumerate() {
-            if let Some(it) = places.get_mut(*number) {
-                *it = place;
-            }
+/// A schema, with those that it leads to for the same part.
+struct Entry {
+    /// How often they look at the part.
+    here: u64,
+    /// What looks at any part below.
+    any: Vec<Way>,
+    /// What looks at the part at one key or index.
+    keys: Vec<Vec<Way>>,
+}
+
+/// How one schema leads to another.
+#[derive(Clone, Copy)]
+struct Way {
+    entry: usize,
+    times: u64,
+    /// The references between the two, which look at the part and lead on.
+    references: u64,
+}
+
+/// Schemas that look at one part, by their place in the order of the graph, with how often each does.
+type PartLooks = BTreeMap<usize, u64>;
+
+impl LooksByDepth {
+    /// Follows a schema; one that looks at a part more than `most` times is not followed to the parts below.
+    pub(super) fn new(graph: &Graph<'_>, order: &[usize], root: usize, most: u64) -> Self {
+        let mut builder = EntryBuilder::new(graph, order, most);
+        let root = builder.way(root, 1);
+        let mut entries = Vec::new();
+        while let Some(member) = builder.members.get(entries.len()).copied() {
+            entries.push(builder.entry(member));
         }
-        let root = places.get(root).copied().unwrap_or_default();
-        let level = vec![PartLooks::from([(root, 1)])];
-        Self { graph, order, places, level, known: HashSet::new(), left: FOLLOWED }
+        let mut looks: Vec<u64> = entries.iter().map(|it| it.here).collect();
+        let is_unknown = builder.steps == 0;
+        if is_unknown {
+            looks.fill(u64::MAX);
+        }
+        Self { entries, root, looks, is_top: true, is_settled: is_unknown }
     }
 
-    /// Returns how often schemas look at one part of the next level at most, and goes on to the level below.
+    /// Returns how often schemas look at one part at the present depth at most, and goes one deeper.
     pub(super) fn descend(&mut self) -> u64 {
-        let mut most = 0;
-        let mut below = Vec::new();
-        let mut waiting = std::mem::take(&mut self.level);
-        if self.left == 0 {
-            waiting = merged(waiting);
+        let found = self.count(self.root);
+        if !self.is_settled {
+            let all = |ways: &Vec<Way>| {
+                ways.iter().fold(0_u64, |all, it| all.saturating_add(self.count(*it)))
+            };
+            let below = |it: &Entry| {
+                let most = it.keys.iter().map(all).max().unwrap_or_default();
+                all(&it.any).saturating_add(most)
+            };
+            let below: Vec<u64> = self.entries.iter().map(below).collect();
+            self.is_settled = !self.is_top && below == self.looks;
+            self.looks = below;
+            self.is_top = false;
         }
-        while let Some(part) = waiting.pop() {
-            if self.known.contains(&part) {
-                continue;
-            }
-            most = most.max(self.follow(&part, &mut below));
-            if self.left == 0 {
-                waiting = merged(waiting);
-                below = merged(below);
-            } else {
-                self.known.insert(part);
-            }
-        }
-        self.level = below;
-        most
+        found
     }
 
-    /// Returns how often schemas look at a part in all, and adds the parts below it.
-    fn follow(&mut self, part: &PartLooks, below: &mut Vec<PartLooks>) -> u64 {
-        let mut all = 0_u64;
-        let mut part = part.clone();
+    fn count(&self, way: Way) -> u64 {
+        let references = if self.is_top { way.references } else { 0 };
+        let looks = self.looks.get(way.entry).copied().unwrap_or_default();
+        looks.saturating_add(references).saturating_mul(way.times)
+    }
+}
+
+/// Follows schemas to what they lead to.
+struct EntryBuilder<'g, 'v> {
+    graph: &'g Graph<'v>,
+    order: &'g [usize],
+    /// The place of each schema in the order.
+    places: HashMap<usize, usize>,
+    /// The schema of each entry.
+    members: Vec<usize>,
+    numbers: HashMap<usize, usize>,
+    /// How many steps are left.
+    steps: usize,
+    most: u64,
+}
+
+impl<'g, 'v> EntryBuilder<'g, 'v> {
+    fn new(graph: &'g Graph<'v>, order: &'g [usize], most: u64) -> Self {
+        let places = order.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+        Self {
+            graph,
+            order,
+            places,
+            members: Vec::new(),
+            numbers: HashMap::new(),
+            steps: STEPS,
+            most,
+        }
+    }
+
+    /// Returns the way to a schema, past those that only refer to another, so that each is followed once.
+    fn way(&mut self, target: usize, times: u64) -> Way {
+        let (mut target, mut references) = (target, 0);
+        while let Some(member) = self.graph.members.get(target)
+            && let [(next, AppliesTo::Same)] = member.edges.as_slice()
+            && !member.asks_again
+            && references < REFERENCES
+        {
+            target = *next;
+            references += 1;
+        }
+        let members = &mut self.members;
+        let entry = *self.numbers.entry(target).or_insert_with(|| {
+            members.push(target);
+            members.len() - 1
+        });
+        Way { entry, times, references }
+    }
+
+    fn entry(&mut self, member: usize) -> Entry {
+        let mut here = 0_u64;
+        let mut part: PartLooks = self.places.get(&member).map(|it| (*it, 1)).into_iter().collect();
         let mut any = PartLooks::new();
         let mut keys: HashMap<AppliesTo<'v>, PartLooks> = HashMap::new();
-        let mut followed = 0;
         // Those come first that lead to others for the same part.
         while let Some((place, own)) = part.pop_first() {
-            all = all.saturating_add(own);
+            here = here.saturating_add(own);
             let member = self.order.get(place).and_then(|it| self.graph.members.get(*it));
             let Some(member) = member else { continue };
-            followed += 1 + member.edges.len();
+            self.steps = self.steps.saturating_sub(1 + member.edges.len());
+            if self.steps == 0 || here > self.most {
+                return Entry { here: u64::MAX, any: Vec::new(), keys: Vec::new() };
+            }
             let times = own.saturating_mul(1 + u64::from(member.asks_again));
             for (target, step) in &member.edges {
-                let Some(place) = self.places.get(*target) else { continue };
+                let Some(place) = self.places.get(target) else { continue };
                 let looks = match step {
                     AppliesTo::Same => &mut part,
                     AppliesTo::Any => &mut any,
@@ -91,44 +162,15 @@ impl<'g, 'v> LookSearch<'g, 'v> {
                 *it = it.saturating_add(times);
             }
         }
-        followed += any.len().saturating_mul(keys.len());
-        self.left = self.left.saturating_sub(followed);
-        self.add(any, keys, below);
-        all
+        let any = self.ways(any);
+        let keys = keys.into_values().map(|it| self.ways(it)).collect();
+        Entry { here, any, keys }
     }
 
-    /// Adds the parts at each key, at which that looks which looks at any.
-    fn add(
-        &self,
-        any: PartLooks,
-        keys: HashMap<AppliesTo<'v>, PartLooks>,
-        below: &mut Vec<PartLooks>,
-    ) {
-        let mut of_keys: Vec<PartLooks> = keys.into_values().collect();
-        if self.left == 0 {
-            of_keys = merged(of_keys);
-        }
-        if of_keys.is_empty() && !any.is_empty() {
-            of_keys.push(PartLooks::new());
-        }
-        for mut part in of_keys {
-            for (place, times) in &any {
-                let it = part.entry(*place).or_default();
-                *it = it.saturating_add(*times);
-            }
-            below.push(part);
-        }
+    fn ways(&mut self, looks: PartLooks) -> Vec<Way> {
+        let order = self.order;
+        let members =
+            looks.into_iter().filter_map(|(place, times)| Some((*order.get(place)?, times)));
+        members.map(|(target, times)| self.way(target, times)).collect()
     }
-}
-
-/// Returns one part at which each schema looks as often as at any of some.
-fn merged(parts: Vec<PartLooks>) -> Vec<PartLooks> {
-    let all = parts.into_iter().reduce(|mut all, part| {
-        for (place, times) in part {
-            let most = all.entry(place).or_default();
-            *most = times.max(*most);
-        }
-        all
-    });
-    all.into_iter().collect()
 }
