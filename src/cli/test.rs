@@ -9,6 +9,7 @@ mod measures;
 mod mutation;
 mod reach;
 mod render;
+mod suggestions;
 mod update;
 mod verdict;
 
@@ -20,6 +21,7 @@ use super::Exit;
 use super::output::{DataFormat, Output};
 use super::repository::{LoadedRepository, RepositoryArgs};
 use crate::diagnostic::visible;
+use crate::hierarchy::Estate;
 use crate::snapshot::Index;
 use fact_files::FactFiles;
 use group_names::GroupNames;
@@ -71,14 +73,7 @@ impl TestCommand {
         let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);
         let facts = FactFiles::of(&self.repository, &loaded)?;
-        let names = GroupNames::of(&estate.hierarchy);
-        let mut verdicts: Vec<TestVerdict<'_>> = loaded
-            .checked
-            .tests()
-            .into_par_iter()
-            .map(|test| verdict::run(test, estate, &index, &names, &facts))
-            .collect();
-        group_names::suggest(&mut verdicts, &estate.hierarchy);
+        let verdicts = run_all(&loaded, estate, &index, &facts);
         let directory = self.repository.directory();
         let measures =
             self.measures.take(&loaded, &verdicts, estate, &index, (&facts, directory), output)?;
@@ -117,6 +112,21 @@ impl TestCommand {
         let fine = passed && !measures.has_survivors();
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
+}
+
+/// Runs every test.
+fn run_all<'l>(
+    loaded: &'l LoadedRepository,
+    estate: &Estate,
+    index: &Index,
+    facts: &FactFiles,
+) -> Vec<TestVerdict<'l>> {
+    let names = GroupNames::of(&estate.hierarchy);
+    let tests = loaded.checked.tests().into_par_iter();
+    let mut verdicts: Vec<TestVerdict<'_>> =
+        tests.map(|test| verdict::run(test, estate, index, &names, facts)).collect();
+    suggestions::suggest(&mut verdicts, &estate.hierarchy);
+    verdicts
 }
 
 /// Rewrites the expectations; a test that could not be run is still a finding.

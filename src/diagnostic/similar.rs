@@ -73,7 +73,8 @@ impl<'w> WantedName<'w> {
     /// Returns the closest of candidates, each with the distance that it has at least and its place.
     fn closest<'c>(&self, near: impl Iterator<Item = (usize, usize, &'c str)>) -> Option<&'c str> {
         let mut near: Vec<(usize, usize, &str)> = near.collect();
-        near.sort_unstable();
+        // They are in the order of their places.
+        near.sort_by_key(|(least, ..)| *least);
         let folded = fold(self.name);
         let (mut best, mut left): (Option<Near<'_>>, _) = (None, PAIRS);
         for (number, (least, at, candidate)) in near.into_iter().enumerate() {
@@ -87,7 +88,7 @@ impl<'w> WantedName<'w> {
                 };
                 left = rest;
             }
-            let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
+            let distance = distance_of(&folded, &fold(candidate));
             if distance <= self.allowed
                 && distance < self.letters.length.max(1)
                 && best.as_ref().is_none_or(|it| (distance, at) < (it.distance, it.at))
@@ -107,6 +108,19 @@ struct Near<'c> {
     /// The distance that its letters say.
     least: usize,
     candidate: &'c str,
+}
+
+/// Returns how many letters are to be changed, added, removed or swapped; what two names have in common at their
+/// beginnings and ends takes none.
+fn distance_of(a: &str, b: &str) -> usize {
+    fn bytes(common: impl Iterator<Item = (char, char)>) -> usize {
+        common.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+    }
+    let begin = bytes(a.chars().zip(b.chars()));
+    let [a, b] = [a, b].map(|it| it.get(begin..).unwrap_or_default());
+    let end = bytes(a.chars().rev().zip(b.chars().rev()));
+    let [a, b] = [a, b].map(|it| it.get(..it.len() - end).unwrap_or_default());
+    strsim::damerau_levenshtein(a, b)
 }
 
 fn fold(text: &str) -> String {
@@ -153,9 +167,10 @@ impl Letters {
     /// Returns a distance that two names have at least: each change of a letter takes one away and adds one.
     fn least_distance(&self, other: &Self) -> usize {
         let pairs = || self.counts.iter().zip(&other.counts);
-        let more: usize = pairs().map(|(a, b)| usize::from(a.saturating_sub(*b))).sum();
-        let fewer: usize = pairs().map(|(a, b)| usize::from(b.saturating_sub(*a))).sum();
-        more.max(fewer).max(self.length.abs_diff(other.length))
+        // 64 times 255 fit.
+        let more: u16 = pairs().map(|(a, b)| u16::from(a.saturating_sub(*b))).sum();
+        let fewer: u16 = pairs().map(|(a, b)| u16::from(b.saturating_sub(*a))).sum();
+        usize::from(more.max(fewer)).max(self.length.abs_diff(other.length))
     }
 }
 
@@ -198,6 +213,7 @@ mod tests {
         #[test]
         fn no_name_is_nearer_than_its_letters_say(a in "[a-cA-CÄ_-]{0,12}", b in "[a-cA-CÄ_-]{0,12}") {
             let distance = strsim::damerau_levenshtein(&fold(&a), &fold(&b));
+            prop_assert_eq!(distance_of(&fold(&a), &fold(&b)), distance);
             let (a, b) = (Letters::of(&a), Letters::of(&b));
             prop_assert!(a.least_distance(&b) <= distance);
             prop_assert!(a.least_distance_of_sets(&b) <= a.least_distance(&b));

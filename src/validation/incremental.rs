@@ -54,10 +54,9 @@ impl Checked {
         meter: &Meter,
     ) -> Option<Self> {
         let before = self.estate.as_ref()?;
-        let policy = self.layout.policy;
         let paths = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
         if self.search != Search::Decisive
-            || policy.potential_conflicts == Strictness::Error
+            || self.layout.policy.potential_conflicts == Strictness::Error
             || paths.into_iter().any(|it| self.needs_all_files(it))
         {
             return None;
@@ -77,7 +76,7 @@ impl Checked {
             catalogues: &catalogues,
             names: ClassNames::default(),
             places: Places { origins: &origins, readings: &readings, all: None },
-            policy,
+            policy: self.layout.policy,
             interpolation: self.layout.interpolation,
             search: self.search,
             automata: &self.automata,
