@@ -32,6 +32,7 @@ mod repository;
 mod schema;
 mod serve;
 mod settings;
+mod shell;
 mod status;
 mod test;
 mod translate;

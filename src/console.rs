@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use tokio::sync::OnceCell;
 
 pub use base_path::BasePath;
@@ -82,15 +82,12 @@ impl ConsoleSettings {
     }
 }
 
-/// Returns the pages.
-pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
-    let ConsoleSettings { base_path, transport, sessions } = settings.clone();
-    let assets = Assets::new(&base_path);
-    let (forge, pins) = (OnceCell::new(), PinMemory::default());
-    let console = Console { api, assets, base_path, transport, sessions, forge, pins };
-    let console = Arc::new(console);
-    let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
-    let pages = [
+/// A page with what answers for it.
+type Page = (&'static str, MethodRouter<Arc<Console>>);
+
+/// Returns the pages that read from the API.
+fn readers() -> [Page; 13] {
+    [
         ("/", get(home::show)),
         ("/nodes", get(nodes::show)),
         ("/nodes/{name}", get(node::show)),
@@ -104,17 +101,36 @@ pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
         ("/compare/{*range}", get(compare::show)),
         ("/problems", get(problems::show)),
         ("/query", get(query::show)),
-    ];
-    // Actions of operators and small responses stay on the threads that answer agents.
-    let others = [
+    ]
+}
+
+/// Returns the rest: actions of operators and small responses, which stay on the threads that answer agents.
+fn others() -> [Page; 5] {
+    [
         ("/events", get(events::follow)),
         ("/login", get(login::show).post(login::sign_in)),
         ("/logout", post(login::sign_out)),
         ("/actions/{action}", post(actions::act)),
         ("/assets/{name}", get(asset_route::show)),
-    ];
-    let pages = pages.into_iter().map(|(path, methods)| (path, methods.layer(from_fn(yielding))));
-    let all = pages.chain(others);
+    ]
+}
+
+/// Returns the paths of all pages.
+pub fn paths() -> impl Iterator<Item = &'static str> {
+    readers().into_iter().chain(others()).map(|(path, _)| path)
+}
+
+/// Returns the pages.
+pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
+    let ConsoleSettings { base_path, transport, sessions } = settings.clone();
+    let assets = Assets::new(&base_path);
+    let (forge, pins) = (OnceCell::new(), PinMemory::default());
+    let console = Console { api, assets, base_path, transport, sessions, forge, pins };
+    let console = Arc::new(console);
+    let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
+    let pages = readers().into_iter();
+    let pages = pages.map(|(path, methods)| (path, methods.layer(from_fn(yielding))));
+    let all = pages.chain(others());
     let routes = all.map(|(path, methods)| (path, methods.with_state(Arc::clone(&console))));
     let routes = routes.collect();
     ConsolePages { routes, missing }

@@ -44,7 +44,7 @@ pub use file_changes::FileChanges;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use mirror::fuzz_join;
-pub use mirror::{Fetched, FetchedOthers, Mirror, MirrorError, SkippedRef};
+pub use mirror::{Fetched, FetchedOthers, Mirror, MirrorError, SkippedRef, foreign_entry};
 pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };

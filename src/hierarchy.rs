@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::model::{Group, GroupId, SharedList};
+use crate::model::{Condition, Group, GroupId, SharedList};
 use name_digest::NameDigest;
 
 pub use build::{check, root_group};
@@ -107,6 +107,11 @@ impl Hierarchy {
     /// Returns every group, parents before their children.
     pub fn groups(&self) -> impl DoubleEndedIterator<Item = &Group> {
         self.groups.iter().map(AsRef::as_ref)
+    }
+
+    /// Returns whether rules read facts.
+    pub fn reads_facts(&self) -> bool {
+        self.groups().filter_map(|it| it.rule.as_deref()).any(Condition::reads_facts)
     }
 
     /// Returns the place of the group with this id.

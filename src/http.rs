@@ -98,7 +98,7 @@ pub use live_status::LiveStatus;
 pub use node_lookup::FactsPolicy;
 pub use privacy::PrivacyPolicy;
 pub(crate) use request_context::RequestId;
-pub use router::{ConsolePages, RouteSet, router_with_pages, takes_pages};
+pub use router::{ConsolePages, RouteSet, check_base_path, router_with_pages, takes_pages};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsFiles, serve};
 pub use state::Services;
 pub use update_classes::ClassUpdater;

@@ -1,6 +1,7 @@
 //! Logs and metrics.
 
 mod catalogue;
+mod filter;
 mod log;
 mod metrics;
 mod request_metrics;
@@ -9,6 +10,7 @@ mod series_cache;
 use tracing_subscriber::{EnvFilter, reload};
 
 pub use catalogue::Description;
+pub use filter::check_filter;
 pub use log::LogGuard;
 pub use metrics::{
     BuildOutcome, ClassificationOutcome, ConnectionEnd, DecisionDrop, Delivered, DropReason,
@@ -39,15 +41,6 @@ impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Log").field("queue", &self.queue).finish_non_exhaustive()
     }
-}
-
-/// Checks what says which events are logged, such as `info` or `warn,clade::access=debug`.
-///
-/// # Errors
-///
-/// Returns an error that says what is wrong.
-pub fn check_filter(text: &str) -> Result<String, String> {
-    EnvFilter::builder().parse(text).map(|_| text.to_owned()).map_err(|it| it.to_string())
 }
 
 impl Log {

@@ -118,10 +118,12 @@ impl BlameCommand {
             progress.advance();
             !is_closed.load(Ordering::Relaxed)
         };
+        let reads_facts = AtomicBool::new(false);
         let blame =
             reconcile::Blame::new(&repository, &directory, self.budget.budget(), &is_wanted)
                 .with_pages(repository.origin().as_ref().and_then(pages_of))
-                .shown_as(&shown);
+                .shown_as(&shown)
+                .noting_facts(&reads_facts);
         let (mut values, mut written) = (Vec::new(), Ok(()));
         let mut report = |value| {
             let value = BlamedValue::from(value);
@@ -143,6 +145,9 @@ impl BlameCommand {
         });
         progress.clear();
         written?;
+        if format.is_none() && blamed.is_ok() {
+            self.facts.note_absence(reads_facts.into_inner(), output);
+        }
         match blamed {
             Err(reconcile::BlameError::NoAnswer(NoAnswer::Conflict(summary))) => {
                 output.note(&format!("error: {summary}"));

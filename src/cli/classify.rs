@@ -8,6 +8,7 @@ use super::Exit;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
+use super::shell::word_of_shell;
 use crate::classification::{
     self, Outcome, Version, classify, conflict_details, conflict_message, conflict_summary,
 };
@@ -32,7 +33,7 @@ impl ClassifyCommand {
         let node = self.facts.node(&self.node)?;
         let estate = self.repository.estate()?;
         if self.format.is_none() {
-            self.facts.note_absence(&estate, output);
+            self.facts.note_absence(estate.hierarchy.reads_facts(), output);
         }
         let explanation = classify(&estate, &node)?;
         match &explanation.outcome {
@@ -53,7 +54,7 @@ impl ClassifyCommand {
                     output.note(&format!("error: {summary}"));
                     output.note(&format!(
                         "help: `clade explain {}` shows the values side by side",
-                        self.node
+                        word_of_shell(&self.node)
                     ));
                 }
                 Ok(Exit::Findings)

@@ -16,7 +16,7 @@ use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_fil
 
 /// Format files: order of keys, indentation, blank lines; comments and values stay
 ///
-/// A file that is not valid YAML is listed and stays as it is.
+/// A file that cannot be read is listed with the reason, and stays as it is.
 #[derive(Debug, Args)]
 pub(super) struct FmtCommand {
     /// The directory of the group repository
@@ -47,18 +47,18 @@ impl FmtCommand {
         let (layout, _) = read_layout(&sources);
         let (mut changed, mut faulty) = (0, 0);
         for (file, source) in files.iter().zip(&sources) {
-            let SourceContent::Bytes(bytes) = &source.content else { continue };
             let is_settings = matches!(source.path.as_ref(), "clade.yaml" | "clade.yml");
             let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
-            let (Some(kind), Ok(text)) = (kind, std::str::from_utf8(bytes)) else { continue };
-            let Some(formatted) = self.formatted(source, kind, text) else {
-                output.note(&format!("{}: not valid YAML, not formatted", source.path));
-                faulty += 1;
-                continue;
+            let Some(kind) = kind else { continue };
+            let formatted = match self.formatted(source, kind) {
+                Ok(None) => continue,
+                Ok(Some(formatted)) => formatted,
+                Err(reason) => {
+                    output.note(&format!("{reason}: not formatted"));
+                    faulty += 1;
+                    continue;
+                }
             };
-            if formatted == text {
-                continue;
-            }
             changed += 1;
             output.note(&source.path);
             if !self.check {
@@ -68,17 +68,40 @@ impl FmtCommand {
             }
         }
         let done = if self.check { "would change" } else { "changed" };
-        output.note(&format!("{changed} {} {done}", if changed == 1 { "file" } else { "files" }));
+        let files = if changed == 1 { "file" } else { "files" };
+        let left = if faulty > 0 { format!(", {faulty} not formatted") } else { String::new() };
+        output.note(&format!("{changed} {files} {done}{left}"));
         Ok(if faulty > 0 || (self.check && changed > 0) { Exit::Findings } else { Exit::Fine })
     }
 
-    fn formatted(&self, source: &SourceFile, kind: FileKind, text: &str) -> Option<String> {
-        let mut text = text.to_owned();
-        if self.ids && kind == FileKind::Groups {
-            text = with_ids(source, text)?;
-        }
-        format(&text, order(kind)).ok()
+    /// Returns the canonical form of a file, unless it has that; the error is why it cannot be read, with the place.
+    fn formatted(&self, source: &SourceFile, kind: FileKind) -> Result<Option<String>, String> {
+        let why = || why_unread(source, kind);
+        let SourceContent::Bytes(bytes) = &source.content else { return Err(why()) };
+        let text = std::str::from_utf8(bytes).map_err(|_| why())?;
+        let with_ids = match self.ids && kind == FileKind::Groups {
+            true => with_ids(source, text.to_owned()).ok_or_else(why)?,
+            false => text.to_owned(),
+        };
+        let formatted = format(&with_ids, order(kind)).map_err(|_| why())?;
+        Ok(Some(formatted).filter(|it| it != text))
     }
+}
+
+/// Says why a file cannot be read, and where.
+fn why_unread(source: &SourceFile, kind: FileKind) -> String {
+    let at = |line, column, message: &str| format!("{}:{line}:{column}: {message}", source.path);
+    if let SourceContent::Bytes(bytes) = &source.content {
+        let faults = document::read(bytes, &document::Limits::DEFAULT).faults;
+        if let Some(fault) = faults.first() {
+            let start = fault.span.start;
+            return at(start.line, start.column, &fault.message);
+        }
+    } else if let Some(found) = read_file(source, kind).diagnostics.first() {
+        let start = found.place.span.start;
+        return at(start.line, start.column, &found.message);
+    }
+    format!("{}: the new text would say something else", source.path)
 }
 
 /// Writes the id into each group that has none.

@@ -2,6 +2,7 @@
 
 pub(super) mod export;
 mod interpolation;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
 use self::export::Export;
+use self::target::Target;
 use super::Exit;
 use super::client::IdentityArgs;
 use super::output::Output;
-use crate::changeset::{ParentNames, layout_of, new_document};
 use crate::client::{Client, Timeouts};
 use crate::hierarchy::Hierarchy;
 
@@ -23,10 +24,10 @@ pub(super) struct ImportCommand {
     /// The file with the export, `-` for stdin, or the address of a classifier, such as `https://puppet.example.com:4433/classifier-api`
     #[arg(value_name = "FILE|URL")]
     file: PathBuf,
-    /// The directory of the repository, created if absent; it must not have groups yet
+    /// The directory of the repository, created if absent; it must not have groups yet. Where they go, its `clade.yaml` says
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Skip the groups that cannot be imported, and those below them, instead of writing nothing
+    /// Skip the groups that cannot be imported, and those below them, instead of writing nothing; all are below the root group
     #[arg(long)]
     skip_invalid: bool,
     #[command(flatten)]
@@ -47,30 +48,35 @@ impl ImportCommand {
             std::fs::read_to_string(&self.file)
                 .with_context(|| format!("cannot read `{}`", self.file.display()))?
         };
-        let Export { groups, faults } = export::read(&text)?;
-        let target = self.directory.join("groups");
-        if target.exists() {
-            bail!("`{}` exists already", target.display());
-        }
-        for fault in &faults {
+        let export = export::read(&text)?;
+        let target = Target::of(&self.directory)?;
+        for fault in &export.faults {
             output.note(&format!("error: {fault}"));
         }
-        if !faults.is_empty() && !self.skip_invalid {
-            let count = faults.len();
-            output.note(&format!(
-                "nothing is written: correct {count} groups in the export, or leave them out with --skip-invalid"
-            ));
+        if let Some(why) = self.refusal(&export) {
+            output.note(&format!("nothing is written: {why}"));
             return Ok(Exit::Findings);
         }
-        let hierarchy = Hierarchy::build(groups)
+        let hierarchy = Hierarchy::build(export.groups)
             .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
-        let count = write_groups(&target, &hierarchy).inspect_err(|_| {
-            // Half of the groups would be another estate, and in the way of the next attempt.
-            std::fs::remove_dir_all(&target).ok();
-        })?;
+        let count = target.write(&hierarchy)?;
         interpolation::set(&self.directory, &hierarchy, output)?;
-        output.note(&format!("{count} groups written below {}", target.display()));
+        output.note(&format!("{count} groups written below {}", target.path.display()));
         Ok(Exit::Fine)
+    }
+
+    /// Returns why none of the groups is written, and what to do.
+    fn refusal(&self, export: &Export) -> Option<String> {
+        if export.is_root_left_out {
+            return Some(
+                "the root group is among these, and all others are below it: correct it in the export"
+                    .to_owned(),
+            );
+        }
+        let count = export.faults.len();
+        (count > 0 && !self.skip_invalid).then(|| {
+            format!("correct {count} groups in the export, or leave them out with --skip-invalid")
+        })
     }
 
     /// Asks a classifier for its groups.
@@ -85,23 +91,6 @@ impl ImportCommand {
         }
         Ok(page.text)
     }
-}
-
-/// Writes each group into a file below a directory; returns how many they are.
-fn write_groups(target: &Path, hierarchy: &Hierarchy) -> Result<usize> {
-    let files = layout_of(hierarchy);
-    let parents = ParentNames::of(hierarchy, hierarchy.groups());
-    for (path, index) in &files {
-        let path = target.join(path);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)
-                .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
-        }
-        let text = new_document(hierarchy.group(*index), &parents);
-        std::fs::write(&path, text)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    Ok(files.len())
 }
 
 /// Returns where the groups of a classifier are: below the address that is given, or where Puppet

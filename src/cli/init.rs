@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::Exit;
 use super::output::Output;
 use super::repository::{BudgetArgs, RepositoryArgs};
+use super::shell::word_of_shell;
 use crate::diagnostic::Severity;
 use crate::git::Repository;
 
@@ -174,7 +175,8 @@ impl InitCommand {
 
     /// Returns what to do next.
     fn next(&self) -> String {
-        let shown = self.directory.display().to_string();
+        let word = |path: &Path| word_of_shell(&path.to_string_lossy());
+        let shown = word(&self.directory);
         let is_here = shown == ".";
         let test = if is_here { "clade test".to_owned() } else { format!("clade test {shown}") };
         let real = |path: &Path| path.canonicalize().ok();
@@ -183,7 +185,7 @@ impl InitCommand {
         let (commit, serve) = match (top, real(&self.directory)) {
             (Some(top), Some(here)) if top != here => {
                 let below = here.strip_prefix(&top).unwrap_or(&here);
-                let serve = format!("--repo {} --path {}", top.display(), below.display());
+                let serve = format!("--repo {} --path {}", word(&top), word(below));
                 ("commit the files".to_owned(), serve)
             }
             (Some(_), _) => ("commit the files".to_owned(), format!("--repo {shown}")),

@@ -8,8 +8,7 @@ use clap::Args;
 use super::output::Output;
 
 use crate::facts::{NodeFacts, read_facts, read_file, with_certname};
-use crate::hierarchy::Estate;
-use crate::model::{Condition, Map, Node, Value};
+use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
 #[derive(Clone, Debug, Args)]
@@ -30,9 +29,8 @@ impl NodeArgs {
     }
 
     /// Says that rules which read facts find none, if the command line gives none and there are such rules.
-    pub(super) fn note_absence(&self, estate: &Estate, output: &mut Output) {
-        let mut rules = estate.hierarchy.groups().filter_map(|it| it.rule.as_deref());
-        if self.facts.is_none() && rules.any(Condition::reads_facts) {
+    pub(super) fn note_absence(&self, reads_facts: bool, output: &mut Output) {
+        if self.facts.is_none() && reads_facts {
             output
                 .note("note: no facts are given (`--facts FILE`): rules that read facts find none");
         }

@@ -1,6 +1,7 @@
 //! The group repository that a command works on: a working tree or a revision.
 
 mod discover;
+mod layout_file;
 mod not_read;
 mod working_tree;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
+use super::shell::word_of_shell;
 use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity, ShownFindings};
 use crate::git::Repository;
 use crate::hierarchy::Estate;
@@ -20,6 +22,7 @@ use crate::validation::{
     Checked, Layout, Search, SourceContent, SourceFile, unread, unread_tests, validate_within,
 };
 use discover::discover;
+pub(super) use layout_file::layout_of_directory;
 use not_read::NotRead;
 use working_tree::WorkingFile;
 
@@ -149,8 +152,9 @@ impl RepositoryArgs {
     /// Says what makes the repository invalid, and how to see all of it.
     pub(super) fn invalid(&self, loaded: &LoadedRepository) -> anyhow::Error {
         let error = loaded.first_error().map_or_else(String::new, |it| format!(": {it}"));
-        let directory = self.directory.as_ref().map(|it| format!(" {}", it.display()));
-        let revision = self.rev.as_ref().map(|it| format!(" --rev {it}"));
+        let directory = self.directory.as_ref().map(|it| it.to_string_lossy());
+        let directory = directory.map(|it| format!(" {}", word_of_shell(&it)));
+        let revision = self.rev.as_ref().map(|it| format!(" --rev {}", word_of_shell(it)));
         let (directory, revision) = (directory.unwrap_or_default(), revision.unwrap_or_default());
         anyhow!("the repository is not valid{error}; see `clade validate{directory}{revision}`")
     }

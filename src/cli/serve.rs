@@ -4,6 +4,7 @@ mod allocator;
 mod arguments;
 mod controller;
 mod descriptors;
+mod directories;
 mod ending;
 mod files;
 mod groups_directory;

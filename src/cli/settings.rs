@@ -54,6 +54,7 @@ impl FileOf {
                 ArgAction::SetTrue => Takes::Switch,
                 ArgAction::Append if has_pairs(arg) => Takes::Pairs,
                 ArgAction::Append => Takes::Many,
+                _ if has_value_named(arg, |it| it == "DURATION") => Takes::Duration,
                 _ => Takes::One,
             };
             Some(KnownSetting { name: arg.get_long()?.to_owned(), takes })
@@ -64,8 +65,11 @@ impl FileOf {
 
 /// Returns whether a flag takes names with numbers.
 fn has_pairs(arg: &Arg) -> bool {
-    let names = arg.get_value_names().unwrap_or_default();
-    names.iter().any(|it| it.as_str().contains('='))
+    has_value_named(arg, |it| it.contains('='))
+}
+
+fn has_value_named(arg: &Arg, is_named: impl Fn(&str) -> bool) -> bool {
+    arg.get_value_names().unwrap_or_default().iter().any(|it| is_named(it.as_str()))
 }
 
 impl SettingsFile {

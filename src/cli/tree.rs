@@ -97,12 +97,17 @@ impl ExplainCommand {
                 }
             };
         }
-        let (estate, loaded) = self.repository.valid()?;
+        let (estate, loaded) = match self.repository.valid() {
+            Err(error) if !self.repository.is_given() => {
+                bail!("{error:#}; to ask a daemon, give --server URL")
+            }
+            valid => valid?,
+        };
         let places = |explanation: &Explanation<'_>| WrittenPlaces::in_files(&loaded, explanation);
         let node = self.facts.node(&self.node)?;
         let exit = self.explain(&estate, (&node, &self.masks.masks()), &places, output)?;
         if self.format.data().is_none() {
-            self.facts.note_absence(&estate, output);
+            self.facts.note_absence(estate.hierarchy.reads_facts(), output);
         }
         Ok(exit)
     }

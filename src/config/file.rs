@@ -21,6 +21,8 @@ pub enum Takes {
     Switch,
     /// A string.
     One,
+    /// A duration, as a string.
+    Duration,
     /// A string, or a list of them.
     Many,
     /// Names with numbers: a mapping, or a list of `NAME=NUMBER`.
@@ -108,7 +110,7 @@ fn values(node: &Node, setting: &KnownSetting) -> Result<Vec<String>, SettingsEr
     let text = |node: &Node| match node.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => {
-            let (found, help) = (node.type_name(), quoting_help(node));
+            let (found, help) = (node.type_name(), string_help(node, setting.takes));
             let message = format!("`{name}`: expected a string, found {found}{help}");
             Err(SettingsError::at(node.span, message))
         }
@@ -138,8 +140,11 @@ fn values(node: &Node, setting: &KnownSetting) -> Result<Vec<String>, SettingsEr
 }
 
 /// Says how to write a value that was meant as a string.
-fn quoting_help(node: &Node) -> &'static str {
+fn string_help(node: &Node, takes: Takes) -> &'static str {
     match node.content {
+        Content::Scalar(Value::Number(_)) if takes == Takes::Duration => {
+            "; write a duration with its unit, such as `30s` or `5m`"
+        }
         // Helm reads YAML 1.1 and writes `writes: off` as `writes: false`.
         Content::Scalar(Value::Bool(_)) => {
             "; put it in quotes: programs that read YAML 1.1, such as Helm, take `off` for `false`, and `on` for `true`"
@@ -158,6 +163,7 @@ mod tests {
             ("repo", Takes::One),
             ("listen", Takes::One),
             ("data-dir", Takes::One),
+            ("interval", Takes::Duration),
             ("fetch-refspec", Takes::Many),
             ("commit-budget", Takes::Pairs),
             ("allow-anonymous", Takes::Switch),
@@ -207,6 +213,10 @@ mod tests {
             (
                 "repo: 5\n",
                 "line 1, column 7: `repo`: expected a string, found a number; put it in quotes",
+            ),
+            (
+                "interval: 30\n",
+                "line 1, column 11: `interval`: expected a string, found a number; write a duration with its unit, such as `30s` or `5m`",
             ),
             (
                 "repo: false\n",

@@ -1,6 +1,8 @@
 //! Directories of facts files.
 #![expect(clippy::disallowed_methods, reason = "facts are files")]
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,9 @@ use crate::model::{Map, Node, Value, map_memory, value_memory};
 
 /// The endings of facts files, in the order in which they are looked up.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// What stands before the ending of a file with the trusted data of a node.
+const TRUSTED: &str = ".trusted";
 
 /// The most files that are in memory at once.
 const FILES_AT_ONCE: usize = 512;
@@ -113,25 +118,31 @@ impl FactsDirectory {
         }
     }
 
-    /// Returns the facts files of all nodes.
+    /// Returns the facts files of all nodes: of several for one node, the one that [`Self::facts`] reads.
     ///
     /// # Errors
     ///
     /// Returns an error if the directory cannot be read, or has no facts files.
     pub fn files(&self) -> Result<Vec<PathBuf>, FactsFileError> {
-        let mut files = Vec::new();
+        let mut found: HashMap<OsString, usize> = HashMap::new();
         for entry in std::fs::read_dir(&self.path).map_err(|error| self.unreadable(&error))? {
             let path = entry.map_err(|error| self.unreadable(&error))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_facts =
-                path.extension().is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending));
-            if is_facts && !name.starts_with('.') && !name.contains(".trusted.") {
-                files.push(path);
+            if let Some((certname, rank)) = node_of_file(&path) {
+                let first = found.entry(certname).or_insert(rank);
+                *first = rank.min(*first);
             }
         }
-        if files.is_empty() {
+        if found.is_empty() {
             return Err(FactsFileError::Empty(self.path.clone()));
         }
+        let mut files: Vec<PathBuf> = found
+            .into_iter()
+            .filter_map(|(mut name, rank)| {
+                name.push(".");
+                name.push(ENDINGS.get(rank)?);
+                Some(self.path.join(name))
+            })
+            .collect();
         files.sort();
         Ok(files)
     }
@@ -189,6 +200,16 @@ pub fn list_files(files: &[PathBuf], wanted: WantedFacts<'_>, each: &mut dyn FnM
     }
 }
 
+/// Returns the certname that the name of a facts file has, and where its ending stands in the order of the look-up; `None`
+/// for other files, trusted data among them.
+fn node_of_file(path: &Path) -> Option<(OsString, usize)> {
+    let (stem, ending) = (path.file_stem()?, path.extension()?);
+    let rank = ENDINGS.iter().position(|it| ending == *it)?;
+    let certname = stem.to_string_lossy();
+    let is_other = certname.starts_with('.') || certname.ends_with(TRUSTED);
+    (!is_other).then(|| (stem.to_owned(), rank))
+}
+
 fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, String> {
     match read_file(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -203,7 +224,7 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let trusted = ENDINGS
         .iter()
-        .map(|ending| path.with_file_name(format!("{stem}.trusted.{ending}")))
+        .map(|ending| path.with_file_name(format!("{stem}{TRUSTED}.{ending}")))
         .find(|it| it.exists());
     let trusted = match trusted {
         None => read.trusted,
@@ -315,5 +336,44 @@ mod tests {
         );
         assert!(web1.memory > 300);
         assert!(listed[1].as_ref().unwrap_err().contains("web2.json` cannot be read: "));
+    }
+
+    #[test]
+    fn a_node_has_one_file_and_only_the_end_of_a_name_says_that_it_is_trusted_data() {
+        let (kept, facts) = directory(&[
+            ("web1.json", r#"{"a": "json"}"#),
+            ("web1.yaml", "a: yaml\n"),
+            ("web1.yml", "a: yml\n"),
+            ("web1.trusted.yml", "extensions: {}\n"),
+            ("web2.yml", "a: yml\n"),
+            ("web2.yaml", "a: yaml\n"),
+            ("web3.yml", "a: yml\n"),
+            ("web4.trusted.example.com.json", r#"{"a": "json"}"#),
+            ("web4.trusted.example.com.trusted.json", "{}"),
+            ("trusted.json", r#"{"a": "json"}"#),
+            (".trusted.json", "{}"),
+            (".hidden.json", "{}"),
+        ]);
+        let expected = [
+            ("trusted", "json"),
+            ("web1", "json"),
+            ("web2", "yaml"),
+            ("web3", "yml"),
+            ("web4.trusted.example.com", "json"),
+        ];
+        let files = expected.map(|(name, ending)| kept.path().join(format!("{name}.{ending}")));
+        assert_eq!(facts.files(), Ok(files.to_vec()));
+        let mut listed = Vec::new();
+        let count = facts.list(None, &mut |it| {
+            listed.push(it.unwrap().node);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(count, Ok(expected.len()));
+        for (node, (name, ending)) in listed.iter().zip(expected) {
+            assert_eq!((&*node.name, &node.fact["a"]), (name, &json!(ending)));
+            // As the daemon, which looks up one node.
+            let one = facts.node(name, &Unlimited).unwrap().unwrap();
+            assert_eq!(one.fact, node.fact, "{name}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod advertised;
 mod directory;
 mod error;
+mod foreign;
 mod local;
 mod others;
 mod packs;
@@ -38,6 +39,7 @@ use crate::model::CommitId;
 pub(super) use self::reused::Taken;
 
 pub use self::error::MirrorError;
+pub use self::foreign::foreign_entry;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use self::packs::fuzz_join;

@@ -109,7 +109,7 @@ impl Remote {
     }
 
     /// Returns the directory of a repository on this machine, which a path or a `file://` URL names.
-    pub(super) fn directory(&self) -> Option<PathBuf> {
+    pub fn directory(&self) -> Option<PathBuf> {
         match &self.0 {
             Place::Path(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
             Place::Url(Url { scheme: Scheme::File, path, .. }) => {

@@ -76,6 +76,37 @@ impl Repository {
         Ok(Self { inner, branches: Branches::Own })
     }
 
+    /// Opens the repository at a path: the top of its working tree, or where git keeps it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Repository::discover`]; and an error if the path only lies in a repository, whose root is another directory.
+    pub fn at(path: &Path) -> Result<Self, OpenError> {
+        let repository = Self::discover(path)?;
+        match repository.around(path) {
+            None => Ok(repository),
+            Some(inside) => Err(inside),
+        }
+    }
+
+    /// Says that a path is a directory inside this repository, if it is.
+    fn around(&self, path: &Path) -> Option<OpenError> {
+        let real = |path: &Path| path.canonicalize().ok();
+        let here = real(path)?;
+        let own = self.worktree().map(|it| (it.to_owned(), it.join(".git")));
+        let tops =
+            own.iter().flat_map(|(top, link)| [top.as_path(), link]).chain([self.directory()]);
+        if tops.filter_map(real).any(|it| it == here) {
+            return None;
+        }
+        let top = self.worktree().unwrap_or(self.directory());
+        let top = real(top).unwrap_or_else(|| top.to_owned());
+        let is_gits = |it: &&Path| it.starts_with(".git");
+        let below = self.worktree().and_then(|_| here.strip_prefix(&top).ok());
+        let below = below.filter(|it| !is_gits(it)).map(Path::to_owned);
+        Some(OpenError::Inside { path: path.to_owned(), top, below })
+    }
+
     /// Opens the bare repository in a directory that mirrors a remote.
     ///
     /// # Errors
@@ -187,6 +218,38 @@ impl std::fmt::Debug for Repository {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repository_is_at_its_top_and_where_git_keeps_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let (mono, bare) = (base.join("mono"), base.join("bare.git"));
+        git2::Repository::init(&mono).unwrap();
+        git2::Repository::init_bare(&bare).unwrap();
+        std::fs::create_dir_all(mono.join("staging/groups")).unwrap();
+        std::os::unix::fs::symlink(&mono, base.join("link")).unwrap();
+        std::os::unix::fs::symlink(mono.join("staging"), base.join("deep")).unwrap();
+        for path in ["mono", "mono/", "mono/.", "mono/.git", "mono/staging/..", "bare.git", "link"]
+        {
+            assert!(Repository::at(&base.join(path)).is_ok(), "{path}");
+        }
+        for (path, top, below) in [
+            ("mono/staging", &mono, Some("staging")),
+            ("mono/staging/groups/", &mono, Some("staging/groups")),
+            ("deep", &mono, Some("staging")),
+            ("mono/.git/refs", &mono, None),
+            ("bare.git/refs", &bare, None),
+        ] {
+            match Repository::at(&base.join(path)) {
+                Err(OpenError::Inside { top: found, below: inside, .. }) => {
+                    assert_eq!((&found, inside), (top, below.map(PathBuf::from)), "{path}");
+                }
+                other => panic!("{path}: {other:?}"),
+            }
+        }
+        let absent = Repository::at(&mono.join("absent"));
+        assert!(matches!(absent, Err(OpenError::NotARepository(_))), "{absent:?}");
+    }
 
     /// An entry of a tree may say that it is a file, whatever its object is.
     #[test]

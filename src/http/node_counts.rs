@@ -40,8 +40,7 @@ pub(super) async fn nodes(
     Ok(Json(counts.into()))
 }
 
-/// Counts, for each group, the nodes whose last answer has it; groups without any are left out, unless the request
-/// asks for those that were matched lately.
+/// Counts, for each group, the nodes whose last answer has it; groups without any are left out, unless the request asks for those that were matched lately.
 #[utoipa::path(
     get, path = "/controller/group-members", operation_id = "group_members", tag = "Controller",
     params(MatchedTime),

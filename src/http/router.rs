@@ -104,10 +104,10 @@ pub fn router_with_pages(
     // What a page asks is a part of the request for the page, and is not counted beside it.
     let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
     let ConsolePages { routes: pages, missing } = pages(own.clone());
-    let known = paths.iter().map(String::as_str).chain(pages.iter().map(|(path, _)| *path));
-    if let Some(route) = hidden_route(base, known) {
-        return Err(HiddenRoute { base: base.to_owned(), route: route.to_owned() });
-    }
+    check_hidden(
+        base,
+        paths.iter().map(String::as_str).chain(pages.iter().map(|(path, _)| *path)),
+    )?;
     let missing = missing.layer(ObserveLayer::new(NO_ROUTE, &metrics));
     let observed = |router: Router, (path, methods): (&'static str, MethodRouter)| {
         let methods = methods.fallback(async |OriginalUri(uri): OriginalUri, request: Request| {
@@ -125,6 +125,25 @@ pub fn router_with_pages(
         router.oneshot(request).await
     });
     Ok(below_base(whole, base))
+}
+
+/// Checks that a base path hides neither a route nor a page.
+///
+/// # Errors
+///
+/// Returns an error with the first that it would hide.
+pub fn check_base_path(
+    base: &str,
+    pages: impl Iterator<Item = &'static str>,
+) -> Result<(), HiddenRoute> {
+    let all = routes(RouteSet::Whole, None);
+    check_hidden(base, all.declared().iter().map(|it| it.path.as_str()))?;
+    check_hidden(base, pages)
+}
+
+fn check_hidden<'p>(base: &str, known: impl Iterator<Item = &'p str>) -> Result<(), HiddenRoute> {
+    hidden_route(base, known)
+        .map_or(Ok(()), |route| Err(HiddenRoute { base: base.to_owned(), route: route.to_owned() }))
 }
 
 /// Returns the first path that is at a base path or below it.

@@ -184,8 +184,7 @@ impl Source {
         match &self.target {
             Target::Local(path) => {
                 let fail = |failure, message: String| FetchError { failure, message };
-                let repository =
-                    Repository::discover(path).map_err(|error| self.open_failed(&error))?;
+                let repository = Repository::at(path).map_err(|error| self.open_failed(&error))?;
                 repository.recover_moves();
                 // Read once: HEAD may be moved meanwhile.
                 let named = branch.map(str::to_owned).or_else(|| repository.head_ref());
@@ -325,7 +324,7 @@ impl Source {
     /// Returns an error if it cannot be opened.
     pub(super) fn repository(&self) -> Result<Repository, OpenError> {
         match &self.target {
-            Target::Local(path) => Repository::discover(path),
+            Target::Local(path) => Repository::at(path),
             Target::Remote(mirror) => mirror.repository(),
         }
     }
@@ -338,7 +337,10 @@ impl Source {
             }
             (
                 Target::Local(_),
-                OpenError::NotARepository(_) | OpenError::Denied(_) | OpenError::Unusable { .. },
+                OpenError::NotARepository(_)
+                | OpenError::Inside { .. }
+                | OpenError::Denied(_)
+                | OpenError::Unusable { .. },
             ) => FetchFailure::RepositoryNotFound,
         };
         FetchError { failure, message: error.to_string() }

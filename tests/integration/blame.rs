@@ -298,3 +298,23 @@ fn a_daemon_says_conflicts_as_findings() {
     assert_eq!((done.status, done.stdout.as_str()), (1, ""));
     assert!(done.stderr.contains("conflicting"), "{}", done.stderr);
 }
+
+#[test]
+fn without_facts_people_are_told_that_rules_find_none() {
+    let repository = GitRepository::new();
+    repository.commit("other", &[("groups/other.yaml", OTHER)]);
+    let path = repository.text_path();
+    let note = "note: no facts are given (`--facts FILE`): rules that read facts find none\n";
+    let said = |more: &[&str]| {
+        let done = run(&[&["blame", "db1", "--repo", &path], more].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        done.stderr
+    };
+    assert_eq!(said(&[]), "", "no rule reads facts");
+    repository.commit("base", &[("groups/base.yaml", BASE)]);
+    assert_eq!(said(&[]), note);
+    assert_eq!(said(&["--format", "json"]), "");
+    let facts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(facts.path(), "{}").unwrap();
+    assert_eq!(said(&["--facts", facts.path().to_str().unwrap()]), "");
+}

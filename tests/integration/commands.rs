@@ -589,12 +589,18 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
         std::fs::write(file, text).unwrap();
     }
     let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
-    let said = "groups/a.yaml\ngroups/broken.yaml: not valid YAML, not formatted\nnodes/n.yaml\n";
+    let said = "groups/a.yaml\ngroups/broken.yaml:1:7: the `[` that opens here is not closed: not formatted\nnodes/n.yaml\n";
     let checked = run(&["fmt", path, "--check"]);
-    assert_eq!((checked.status, checked.stderr), (1, format!("{said}2 files would change\n")));
+    assert_eq!(
+        (checked.status, checked.stderr),
+        (1, format!("{said}2 files would change, 1 not formatted\n"))
+    );
     assert_eq!(read("groups/a.yaml"), files[0].1);
     let done = run(&["fmt", path]);
-    assert_eq!((done.status, done.stderr), (1, format!("{said}2 files changed\n")));
+    assert_eq!(
+        (done.status, done.stderr),
+        (1, format!("{said}2 files changed, 1 not formatted\n"))
+    );
     assert_eq!(read("groups/a.yaml"), "name: A\n# A group\nrule: name = x # now\n");
     assert_eq!(read("nodes/n.yaml"), "classes:\n  x:\nvariables: {a: 1, b: 2}\n");
     assert_eq!(
@@ -609,6 +615,29 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
     assert!(read("groups/b.yaml").starts_with("name: B\nid: "), "{}", read("groups/b.yaml"));
     assert_eq!(run(&["export", path]).stdout, before);
     assert_eq!(run(&["fmt", path, "--ids", "--check"]).status, 0);
+}
+
+#[test]
+fn fmt_says_where_and_why_a_file_is_not_formatted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("groups/a.yaml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for (text, reason) in [
+        (
+            &b"name: A\nclasses: {a: {x: 1e3}}\n"[..],
+            "2:17: `1e3` is not the same to all YAML readers",
+        ),
+        (b"name: A\nname: B\n", "2:1: "),
+        (b"name: \xff\n", "1:7: "),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let done = run(&["fmt", directory.path().to_str().unwrap()]);
+        let lines: Vec<&str> = done.stderr.lines().collect();
+        let place = format!("groups/a.yaml:{reason}");
+        assert!(lines[0].starts_with(&place) && lines[0].ends_with(": not formatted"), "{lines:?}");
+        assert_eq!((done.status, &lines[1..]), (1, &["0 files changed, 1 not formatted"][..]));
+        assert_eq!(std::fs::read(&file).unwrap(), text);
+    }
 }
 
 /// Such as `head`, or `grep -q`, in a pipeline that ends with the first failure.

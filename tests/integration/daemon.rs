@@ -478,6 +478,8 @@ fn a_base_path_that_would_hide_a_route_or_page_is_refused() {
         let serve = ["serve", "--repo", ".", "--path", "examples/minimal"];
         let done = run(&[&serve[..], &["--listen", "127.0.0.1:0", "--base-path", base]].concat());
         assert_eq!(done.status, 2, "{base}");
+        let checked = run(&[&serve[..], &["--check", "--base-path", base]].concat());
+        assert_eq!((checked.status, &checked.stderr), (2, &done.stderr), "{base}");
         let expected = format!(
             "error: the base path `{base}` would hide `{hidden}`, which is answered without it, too: choose another, such as `/clade`"
         );

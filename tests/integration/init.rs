@@ -116,6 +116,12 @@ fn what_to_do_next_names_the_directory() {
             "next: `clade test two`, commit the files, then `clade serve --repo {top} --path two`"
         )
     );
+    assert_eq!(
+        next(&["sp ace"]),
+        format!(
+            "next: `clade test 'sp ace'`, commit the files, then `clade serve --repo {top} --path 'sp ace'`"
+        )
+    );
     assert_eq!(next(&[]), "next: `clade test`, commit the files, then `clade serve --repo .`");
 }
 

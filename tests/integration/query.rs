@@ -220,3 +220,26 @@ fn facts_that_cannot_be_read_are_no_result() {
     assert!(done.stdout.contains("matches    1 of 1 node\n"), "{}", done.stdout);
     assert!(done.stderr.ends_with("error: 1 node could not be read, so more may match\n"));
 }
+
+#[test]
+fn a_node_with_several_files_is_one_and_one_with_trusted_in_its_name_is_a_node() {
+    let facts = tempfile::tempdir().unwrap();
+    for (file, text) in [
+        ("web1.trusted.example.com.json", r#"{"os": {"family": "Debian"}}"#),
+        ("web2.example.com.json", r#"{"os": {"family": "Debian"}}"#),
+        ("web2.example.com.yaml", "os: {family: RedHat}\n"),
+        ("web2.example.com.trusted.yaml", "extensions: {pp_role: web}\n"),
+    ] {
+        std::fs::write(facts.path().join(file), text).unwrap();
+    }
+    let directory = facts.path().to_str().unwrap();
+    for (rule, count) in [
+        ("os.family = Debian", "2 of 2 nodes"),
+        ("os.family = RedHat", "0 of 2 nodes"),
+        ("trusted.extensions.pp_role = web", "1 of 2 nodes"),
+    ] {
+        let done = run(&["query", rule, "--facts", directory]);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains(count), "{rule}: {said}");
+    }
+}

@@ -273,6 +273,7 @@ fn the_page_of_routes_is_the_document() {
                 }
                 let role = operation["x-clade-role"].as_str().unwrap_or("");
                 let summary = operation["summary"].as_str().unwrap();
+                assert!(!summary.contains('\n'), "a row of a table is one line: {summary}");
                 let parameters: Vec<&str> = operation["parameters"]
                     .as_array()
                     .into_iter()

@@ -416,6 +416,22 @@ fn a_command_to_see_more_is_one_command() {
 }
 
 #[test]
+fn the_root_group_is_not_expected() {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("groups/g.yaml", "name: G\n"),
+        ("tests/t.yaml", "- {name: t, node: n, expect: {groups: [All Nodes, G]}}\n"),
+    ] {
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let done = Done::from(clade(&["test"]).current_dir(directory.path()).output().unwrap());
+    let said = "expected the group `All Nodes`, the root group, which matches every node and is not counted: leave it out";
+    assert!(done.status == 1 && done.stdout.contains(said), "{}", done.stdout);
+}
+
+#[test]
 fn without_tests_the_command_names_their_directory() {
     let directory = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {

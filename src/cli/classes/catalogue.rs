@@ -8,9 +8,9 @@ use clap::Args;
 
 use super::super::Exit;
 use super::super::output::Output;
+use super::super::repository::layout_of_directory;
 use crate::changeset::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 use crate::model::EnvironmentName;
-use crate::validation::{SourceContent, SourceFile, read_layout};
 
 /// Where the catalogue goes.
 #[derive(Clone, Debug, Args)]
@@ -43,17 +43,7 @@ impl CatalogueTarget {
         if !self.directory.is_dir() {
             bail!("`{}` is not a directory", self.directory.display());
         }
-        let settings: Vec<SourceFile> = ["clade.yaml", "clade.yml"]
-            .into_iter()
-            // As Clade reads them: no link is followed.
-            .filter(|name| !self.directory.join(name).is_symlink())
-            .filter_map(|name| {
-                let bytes = std::fs::read(self.directory.join(name)).ok()?;
-                let content = SourceContent::Bytes(bytes.into());
-                Some(SourceFile { path: name.into(), content })
-            })
-            .collect();
-        let (layout, _) = read_layout(&settings);
+        let (layout, _) = layout_of_directory(&self.directory);
         let relative =
             |extension: &str| format!("{}/{}.{extension}", layout.environments, self.environment);
         let exists = |relative: &String| self.directory.join(relative).exists();

@@ -29,10 +29,13 @@ impl EncSettings {
         let explanation = classify(&estate, &node)?;
         match &explanation.outcome {
             Outcome::Classified(result) => Ok(enc_document(result)),
-            Outcome::Conflict(conflicts) => Err(anyhow!(
-                "{}",
-                with_advice(&conflict_report(&estate.hierarchy, conflicts), &self.node)
-            )),
+            Outcome::Conflict(conflicts) => {
+                let directory = directory.to_string_lossy();
+                let mut arguments = vec![&*self.node, &*directory];
+                arguments.extend(self.rev.as_deref().map(|it| ["--rev", it]).into_iter().flatten());
+                let report = conflict_report(&estate.hierarchy, conflicts);
+                Err(anyhow!("{}", with_advice(&report, &arguments)))
+            }
         }
     }
 

@@ -10,7 +10,9 @@ use super::health::DaemonHealth;
 use crate::classification::SEE_DETAILS;
 use crate::cli::client::read_object;
 use crate::cli::output::one_line;
+use crate::cli::shell::word_of_shell;
 use crate::client::{Client, Identity, TextReply, Timeouts};
+use crate::config::without_secrets;
 use crate::document::{self, Limits};
 use crate::http::types::{self, EncDocument, ErrorKind};
 
@@ -73,7 +75,10 @@ impl EncRequest<'_> {
         Ok(match answer {
             EncAnswer::Refused(reason) => {
                 EncAnswer::Refused(match reason.strip_suffix(SEE_DETAILS) {
-                    Some(report) => with_advice(report, self.node),
+                    Some(report) => {
+                        let server = without_secrets(server);
+                        with_advice(report, &[self.node, "--server", &server])
+                    }
                     None => reason,
                 })
             }
@@ -84,8 +89,9 @@ impl EncRequest<'_> {
 
 /// Adds to what a conflict is where its values are shown: who reads this line, such as in the log of an agent, has no
 /// `details`.
-pub(super) fn with_advice(report: &str, node: &str) -> String {
-    format!("{report} `clade explain {node}` shows the values.")
+pub(super) fn with_advice(report: &str, arguments: &[&str]) -> String {
+    let words: Vec<String> = arguments.iter().map(|it| word_of_shell(it)).collect();
+    format!("{report} `clade explain {}` shows the values.", words.join(" "))
 }
 
 /// Accepts an ENC document, and the errors that every daemon would answer for the node.

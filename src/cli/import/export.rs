@@ -11,6 +11,9 @@ use crate::hierarchy::{HierarchyFault, check};
 use crate::model::{Group, GroupId, Map};
 use crate::validation::ParentName;
 
+/// How Puppet Enterprise calls the root group.
+const ROOT_NAME: &str = "All Nodes";
+
 /// What Puppet Enterprise adds to a group and git knows better.
 const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
 
@@ -21,6 +24,8 @@ pub(in crate::cli) struct Export {
     pub(in crate::cli) groups: Vec<Group>,
     /// Why others cannot, a sentence each.
     pub(in crate::cli) faults: Vec<String>,
+    /// Whether the root group is one of these others.
+    pub(in crate::cli) is_root_left_out: bool,
 }
 
 /// Reads an export.
@@ -44,12 +49,19 @@ pub(in crate::cli) fn read(text: &str) -> Result<Export> {
             Err(fault) => {
                 let name = entry["name"].as_str().unwrap_or_default();
                 faults.push(format!("group {} `{name}`: {fault}", number + 1));
-                left_out.extend(entry["id"].as_str().and_then(|it| it.parse::<GroupId>().ok()));
+                left_out.extend(id_of(entry));
             }
         }
     }
-    prune(&mut groups, left_out, &mut faults);
-    Ok(Export { groups, faults })
+    prune(&mut groups, &mut left_out, &mut faults);
+    let is_root_left_out = left_out.contains(&GroupId::ROOT);
+    Ok(Export { groups, faults, is_root_left_out })
+}
+
+/// Returns the id of a group that cannot be imported, if it says one. The root group is known by its name, too.
+fn id_of(entry: &Value) -> Option<GroupId> {
+    let id = entry["id"].as_str().and_then(|it| it.parse().ok());
+    id.or_else(|| (entry["name"] == ROOT_NAME).then_some(GroupId::ROOT))
 }
 
 fn group(entry: &Value, text: &str) -> Result<Group, String> {
@@ -86,7 +98,7 @@ fn group(entry: &Value, text: &str) -> Result<Group, String> {
 const NAMED: usize = 10;
 
 /// Takes out groups that have no place in a tree, then those below them.
-fn prune(groups: &mut Vec<Group>, mut left_out: BTreeSet<GroupId>, faults: &mut Vec<String>) {
+fn prune(groups: &mut Vec<Group>, left_out: &mut BTreeSet<GroupId>, faults: &mut Vec<String>) {
     loop {
         let mut out = misplaced(groups, &left_out);
         if out.is_empty() {

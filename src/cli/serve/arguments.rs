@@ -34,7 +34,7 @@ pub(in crate::cli) struct ServeSettings {
     #[arg(long)]
     pub(super) check: bool,
 
-    /// The group repository: a path, or a URL of `https`, `ssh`, `http`, `git` or `file`
+    /// The group repository: the path of the top of a git repository, or a URL of `https`, `ssh`, `http`, `git` or `file`
     #[arg(long, value_name = "URL|PATH", env = "CLADE_REPO", help_heading = "Repository")]
     pub(super) repo: Option<String>,
     /// The branch to follow: a branch, a tag or a full ref name [default: what the repository's HEAD names; at a path or `file` URL, when the daemon starts]
@@ -50,7 +50,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Repository"
     )]
     pub(super) path: String,
-    /// The directory of the mirror, the journal and the nodes; without it a repository on this machine is read in place
+    /// The directory of the mirror, the journal and the nodes, outside of the repository and for the daemon alone; without it a repository on this machine is read in place
     #[arg(long, value_name = "DIR", env = "CLADE_DATA_DIR", help_heading = "Repository")]
     pub(super) data_dir: Option<PathBuf>,
     /// How often the branch is fetched, ten per cent more or less
@@ -264,7 +264,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Service"
     )]
     pub(super) log_format: LogFormat,
-    /// The events to log: `error`, `warn`, `info`, `debug`, or by module such as `info,clade::access=debug`; SIGHUP reads it again
+    /// The events to log: `error`, `warn`, `info`, `debug`, `trace`, `off`, or by module such as `info,clade::access=debug`; SIGHUP reads it again
     #[arg(long, value_name = "FILTER", env = "CLADE_LOG", default_value = "info", value_parser = telemetry::check_filter, help_heading = "Service")]
     pub(super) log: String,
 

@@ -90,7 +90,7 @@ fn target(serve: &ServeSettings, remote: &Remote, options: &MirrorOptions) -> Re
 
 /// Checks that a path leads to a repository.
 fn open_local(path: &Path) -> Result<()> {
-    match Repository::discover(path) {
+    match Repository::at(path) {
         Ok(_) => Ok(()),
         Err(error @ OpenError::NotARepository(_)) => Err(error).context(
             "`--repo` must be a git repository: correct the path, or run `git init` there",

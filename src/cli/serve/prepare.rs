@@ -8,14 +8,17 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 
 use super::arguments::ServeSettings;
-use super::{files, sources};
+use super::{directories, files, sources};
 use crate::cli::check_head;
 use crate::client::is_private;
 use crate::config::without_secrets;
+use crate::console;
 use crate::facts::NodeSource;
 use crate::forge::Forge;
 use crate::git::{Remote, Scheme, VerifyMode};
-use crate::http::{Access, AllowedHosts, ClassUpdater, CrlPolicy, Host, Tls, TlsFiles, Webhooks};
+use crate::http::{
+    Access, AllowedHosts, ClassUpdater, CrlPolicy, Host, Tls, TlsFiles, Webhooks, check_base_path,
+};
 use crate::reconcile::{HeadChecker, Reporting, WriteMode};
 
 /// What is ready before anything is opened.
@@ -38,8 +41,10 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
     };
     let remote = Remote::parse(repo)?;
     check_remote(serve, &remote)?;
+    directories::check(serve, &remote)?;
     check_signatures_and_writes(serve, &remote)?;
     files::check(serve)?;
+    check_base_path(serve.base_path.as_str(), console::paths())?;
     let puppet_server = sources::puppet_server(serve)?;
     let puppetdb = sources::puppetdb(serve)?;
     let tls = open_tls(serve)?;

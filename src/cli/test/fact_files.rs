@@ -6,6 +6,7 @@ use anyhow::{Context as _, Error, Result, bail};
 
 use super::super::node::facts_file;
 use super::super::repository::{LoadedRepository, RepositoryArgs, locate};
+use super::super::shell::word_of_shell;
 use crate::facts::{FILE_BYTES, NodeFacts, read_facts, too_long};
 use crate::git::{EntryKind, Opener};
 use crate::model::CommitId;
@@ -63,15 +64,6 @@ impl FactFiles {
 
 fn inside(directory: &Path, file: &str) -> PathBuf {
     if directory == Path::new(".") { PathBuf::from(file) } else { directory.join(file) }
-}
-
-/// Writes a word so that a shell reads it as one: the author of a test names its file.
-fn word_of_shell(word: &str) -> String {
-    let is_plain = |it: char| it.is_alphanumeric() || "_-./:@%+=,".contains(it);
-    if word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Refuses a file of facts outside the repository, behind a link, which may lead there, and one that

@@ -162,6 +162,13 @@ fn compare_groups(
             mismatches.push(Mismatch { unknown_group, ..Mismatch::new(message, []) });
             continue;
         }
+        if groups.iter().all(|it| hierarchy.group(*it).id == GroupId::ROOT) {
+            let message = format!(
+                "expected the group `{missing}`, the root group, which matches every node and is not counted: leave it out"
+            );
+            mismatches.push(Mismatch::new(message, []));
+            continue;
+        }
         let because = groups.iter().filter_map(|it| why(*it).because());
         let message = format!("expected the group `{missing}`, which does not match");
         mismatches.push(Mismatch::new(message, because));

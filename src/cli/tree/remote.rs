@@ -88,7 +88,7 @@ impl RemoteExplanation {
     }
 
     fn parts(&self) -> Result<(Estate, Node)> {
-        let Export { groups, faults } = export::read(&self.groups)?;
+        let Export { groups, faults, .. } = export::read(&self.groups)?;
         if let Some(fault) = faults.first() {
             bail!("{fault}");
         }

@@ -8,17 +8,26 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// How the names begin of what a daemon keeps in its data directory; other files are not its own.
-const OURS: [&str; 6] =
-    ["lock", "journal", "nodes.sqlite", "check-ins.redb", "edits.json", "mirror.git"];
+const OURS: [&str; 7] = [
+    "lock",
+    "journal",
+    "last-contact",
+    "nodes.sqlite",
+    "check-ins.redb",
+    "edits.json",
+    "mirror.git",
+];
+
+/// Returns whether a daemon keeps a file of this name in its data directory.
+pub(super) fn is_ours(name: &str) -> bool {
+    OURS.iter().any(|start| name.starts_with(start))
+}
 
 /// Takes the data directory, and what an older version made in it, away from other users. What belongs
 /// to another user is left as it is, with a warning where every user can read it.
 pub(super) fn narrow(data: &Path) {
     let entries = std::fs::read_dir(data).into_iter().flatten().flatten();
-    let ours = entries.filter(|it| {
-        let name = it.file_name();
-        OURS.iter().any(|start| name.to_string_lossy().starts_with(start))
-    });
+    let ours = entries.filter(|it| is_ours(&it.file_name().to_string_lossy()));
     let all = std::iter::once(data.to_owned()).chain(ours.map(|it| it.path()));
     for path in all {
         match narrow_one(&path, rustix::process::geteuid().as_raw()) {

@@ -11,6 +11,16 @@ pub enum OpenError {
     /// There is none.
     #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
+    /// It is a directory inside one.
+    #[error("`{}` is inside the git repository `{}`", .path.display(), .top.display())]
+    Inside {
+        /// The directory.
+        path: PathBuf,
+        /// The top of the repository.
+        top: PathBuf,
+        /// The directory from the top of the working tree; `None` inside what git keeps.
+        below: Option<PathBuf>,
+    },
     /// There may be one, and it may not be read.
     #[error(
         "`{}` cannot be read: permission denied; let this user read it, and what is below it",

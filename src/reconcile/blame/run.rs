@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::cache::BlameCache;
 use super::commits::{Commits, WalkContext};
@@ -107,6 +108,8 @@ pub struct Blame<'b> {
     pages: Option<ForgePages>,
     /// The node with the facts that values show; none if they show its own.
     shown: Option<&'b Node>,
+    /// Whether rules of the first commit read facts, once that is known.
+    reads_facts: Option<&'b AtomicBool>,
 }
 
 impl<'b> Blame<'b> {
@@ -120,7 +123,7 @@ impl<'b> Blame<'b> {
     ) -> Self {
         let context =
             WalkContext { repository, directory, budget, is_wanted, queue: None, readings: None };
-        Self { context, cache: None, built: None, pages: None, shown: None }
+        Self { context, cache: None, built: None, pages: None, shown: None, reads_facts: None }
     }
 
     /// Reads each commit when a queue grants it: one at a time with all that is built; and shares the files
@@ -160,6 +163,12 @@ impl<'b> Blame<'b> {
         Self { shown: Some(shown), ..self }
     }
 
+    /// Notes whether rules of the first commit read facts.
+    #[must_use]
+    pub fn noting_facts(self, reads_facts: &'b AtomicBool) -> Self {
+        Self { reads_facts: Some(reads_facts), ..self }
+    }
+
     /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and
     /// reports each value as soon as its commit is known.
     ///
@@ -179,6 +188,9 @@ impl<'b> Blame<'b> {
         let Some(estate) = &checked.estate else {
             return Err(BlameError::Invalid { commit: head, why: summary(&checked.diagnostics) });
         };
+        if let Some(reads_facts) = self.reads_facts {
+            reads_facts.store(estate.hierarchy.reads_facts(), Ordering::Relaxed);
+        }
         let mut answer = Answer::of(estate, node)?;
         if let Some(wanted) = key {
             answer.narrow(wanted).map_err(|hint| BlameError::NoSuchKey {

@@ -1,0 +1,131 @@
+//! The directories of the repository and of the daemon's data, checked before they are opened.
+#![expect(clippy::disallowed_methods, reason = "the directories of the settings are checked")]
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use super::ServeSettings;
+use crate::cli::shell::word_of_shell;
+use crate::git::{OpenError, Remote, Repository, foreign_entry};
+
+/// The sticky bit, and that every user can write.
+const SHARED: u32 = 0o1002;
+
+/// That the group can write.
+const GROUP_WRITES: u32 = 0o0020;
+
+/// Refuses a directory inside of a repository in its place, and a data directory that is not the daemon's.
+pub(super) fn check(serve: &ServeSettings, remote: &Remote) -> Result<()> {
+    if let Some(path) = remote.as_path() {
+        check_top(path, &serve.path)?;
+    }
+    serve.data_dir.as_deref().map_or(Ok(()), |data| check_data(data, remote))
+}
+
+/// Refuses a directory inside of a repository: what is served and written would be at its root.
+fn check_top(path: &Path, groups: &str) -> Result<()> {
+    // What else is wrong is an error when it is opened; a repository that is followed already may be gone for now.
+    let Err(OpenError::Inside { path, top, below }) = Repository::at(path) else { return Ok(()) };
+    let word = |path: &Path| word_of_shell(&path.to_string_lossy());
+    let below = below.map(|it| if groups == "." { it } else { it.join(groups) });
+    let below = below.map_or_else(String::new, |it| format!(" --path {}", word(&it)));
+    bail!(
+        "`--repo {}` is inside the git repository `{}`: write `--repo {}{below}`",
+        path.display(),
+        top.display(),
+        word(&top)
+    )
+}
+
+/// Refuses the repository itself, and directories that others use: the daemon takes its data directory for itself.
+fn check_data(data: &Path, remote: &Remote) -> Result<()> {
+    let Ok(here) = data.canonicalize() else { return Ok(()) };
+    let repository = remote.directory().and_then(|it| Repository::discover(&it).ok());
+    let directories = repository.iter().flat_map(|it| [it.worktree(), Some(it.directory())]);
+    let own: Vec<PathBuf> = directories.flatten().filter_map(|it| it.canonicalize().ok()).collect();
+    let shown = data.display();
+    if own.contains(&here) {
+        bail!(
+            "`--data-dir {shown}` is the repository itself, and the daemon keeps its own files there, which no other user may read: \
+             name a directory outside of the repository"
+        );
+    }
+    let why = match own.iter().any(|it| here.starts_with(it)) {
+        true => "is inside the repository",
+        false if is_shared(&here) => "can be written by other users",
+        false => return Ok(()),
+    };
+    if let Some(entry) = foreign_entry(&here) {
+        bail!(
+            "`--data-dir {shown}` {why} and has files of others, such as `{entry}`: \
+             the daemon takes its data directory for itself; name one of its own, such as `{}`",
+            data.join("clade").display()
+        );
+    }
+    Ok(())
+}
+
+/// Returns whether a directory is for several users. A group of its own is that of one user.
+fn is_shared(directory: &Path) -> bool {
+    let Ok(found) = std::fs::metadata(directory) else { return false };
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    let is_of_others = is_ours && found.gid() != rustix::process::getegid().as_raw();
+    let shared = if is_of_others { SHARED | GROUP_WRITES } else { SHARED };
+    found.mode() & shared != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_data_directory_is_not_the_repository_and_not_shared() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        git2::Repository::init(base.join("groups")).unwrap();
+        git2::Repository::init_bare(base.join("hub.git")).unwrap();
+        for path in ["groups/data/x", "groups/new", "shared/x", "plain/x", "used/journal", "fresh"]
+        {
+            std::fs::create_dir_all(base.join(path)).unwrap();
+        }
+        for (path, mode) in
+            [("shared", 0o1777), ("used", 0o1777), ("fresh", 0o777), ("plain", 0o775)]
+        {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(base.join(path), mode).unwrap();
+        }
+        std::fs::create_dir(base.join("fresh/lost+found")).unwrap();
+        for (repository, data, expected) in [
+            ("groups", "groups", Some("is the repository itself")),
+            ("groups", "groups/.git", Some("is the repository itself")),
+            ("groups/.git", "groups", Some("is the repository itself")),
+            ("hub.git", "hub.git", Some("is the repository itself")),
+            ("groups", "groups/data", Some("is inside the repository")),
+            ("groups", "groups/.git/refs", Some("is inside the repository")),
+            ("groups", "groups/new", None),
+            ("groups", "groups/absent", None),
+            ("hub.git", "groups/data", None),
+            (
+                "groups",
+                "shared",
+                Some("can be written by other users and has files of others, such as `x`"),
+            ),
+            ("groups", "used", None),
+            ("groups", "fresh", None),
+            ("groups", "plain", None),
+            ("absent", "plain", None),
+        ] {
+            for scheme in ["", "file://"] {
+                let remote = format!("{scheme}{}", base.join(repository).display());
+                let done = check_data(&base.join(data), &Remote::parse(&remote).unwrap());
+                let error = done.err().map(|it| it.to_string());
+                let fits = |error: &String| expected.is_some_and(|it| error.contains(it));
+                assert!(error.as_ref().map_or(expected.is_none(), fits), "{data}: {error:?}");
+            }
+        }
+    }
+}
