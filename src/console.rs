@@ -83,10 +83,10 @@ impl ConsoleSettings {
 }
 
 /// A page with what answers for it.
-type Page = (&'static str, MethodRouter<Arc<Console>>);
+type PageRoute = (&'static str, MethodRouter<Arc<Console>>);
 
 /// Returns the pages that read from the API.
-fn readers() -> [Page; 13] {
+fn readers() -> [PageRoute; 13] {
     [
         ("/", get(home::show)),
         ("/nodes", get(nodes::show)),
@@ -105,7 +105,7 @@ fn readers() -> [Page; 13] {
 }
 
 /// Returns the rest: actions of operators and small responses, which stay on the threads that answer agents.
-fn others() -> [Page; 5] {
+fn others() -> [PageRoute; 5] {
     [
         ("/events", get(events::follow)),
         ("/login", get(login::show).post(login::sign_in)),

@@ -19,6 +19,7 @@ use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::{BudgetArgs, locate};
 use crate::answer::NoAnswer;
+use crate::git::Repository;
 use crate::http::types::{BlamedValue, Error, ErrorKind};
 use crate::reconcile::{self, pages_of};
 use line::line;
@@ -103,13 +104,7 @@ impl BlameCommand {
         let (now, format) = (Timestamp::now(), self.format.data());
         let node = self.facts.node(&self.node)?;
         let shown = self.masks.masks().node(&node).into_owned();
-        let located = locate(self.repo.as_deref().unwrap_or(Path::new(".")));
-        let (repository, directory) = match located {
-            Err(error) if self.repo.is_none() => {
-                bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
-            }
-            located => located?,
-        };
+        let (repository, directory) = self.located()?;
         let head = repository.resolve_searching(self.rev.as_deref().unwrap_or("HEAD"))?;
         // Such as of `head`, which has enough after some lines.
         let is_closed = AtomicBool::new(false);
@@ -161,6 +156,16 @@ impl BlameCommand {
             done => done?,
         }
         format.map_or(Ok(Exit::Fine), |format| write_all(values, format, output))
+    }
+
+    /// Returns the repository, and the directory of the groups from its top.
+    fn located(&self) -> Result<(Repository, String)> {
+        match locate(self.repo.as_deref().unwrap_or(Path::new("."))) {
+            Err(error) if self.repo.is_none() => {
+                bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
+            }
+            located => located,
+        }
     }
 
     /// Asks a daemon about the node.

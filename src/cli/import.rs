@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
 use self::export::Export;
-use self::target::Target;
+use self::target::ImportTarget;
 use super::Exit;
 use super::client::IdentityArgs;
 use super::output::Output;
@@ -49,7 +49,7 @@ impl ImportCommand {
                 .with_context(|| format!("cannot read `{}`", self.file.display()))?
         };
         let export = export::read(&text)?;
-        let target = Target::of(&self.directory)?;
+        let target = ImportTarget::of(&self.directory)?;
         for fault in &export.faults {
             output.note(&format!("error: {fault}"));
         }

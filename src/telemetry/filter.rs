@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_not_a_level_is_no_filter() {
+    fn a_word_is_a_level_or_a_module_of_ours() {
         for (text, expected) in [
             ("info", "info"),
             ("WARN", "WARN"),

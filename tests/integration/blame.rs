@@ -12,6 +12,9 @@ use crate::program::{Daemon, GitRepository, clade, run};
 const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
 const WEB: &str = "name: Web\nparent: Base\nrule: name ~ \"^web\"\nclasses:\n  apache:\n    port: 80\nvariables:\n  tier: front\n";
 const OTHER: &str = "name: Db\nrule: name ~ \"^db\"\nclasses: {postgresql: {}}\n";
+/// What stderr says where rules read facts and there are none.
+const NO_FACTS: &str =
+    "note: no facts are given (`--facts FILE`): rules that read facts find none\n";
 
 /// The last words of each line, by key: who is blamed, and where the value stands.
 fn blamed(repository: &GitRepository, more: &[&str]) -> BTreeMap<String, String> {
@@ -81,7 +84,7 @@ fn lines_are_those_of_git_blame() {
         .commit("web", &[("groups/web.yaml", WEB.replace("parent: Base\n", "").as_str())]);
     let path = repository.text_path();
     let done = run(&["blame", "web1", "apache", "--repo", &path]);
-    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    assert_eq!((done.status, done.stderr.as_str()), (0, NO_FACTS));
     let lines: Vec<Vec<&str>> =
         done.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 2, "{}", done.stdout);
@@ -168,7 +171,7 @@ fn merges_are_blamed_as_a_whole_and_a_cut_history_has_a_boundary() {
         .unwrap();
     assert!(done.success());
     let done = run(&["blame", "web1", "environment", "--repo", to]);
-    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    assert_eq!((done.status, done.stderr.as_str()), (0, NO_FACTS));
     assert!(done.stdout.starts_with('^'), "{}", done.stdout);
 }
 
@@ -304,7 +307,6 @@ fn without_facts_people_are_told_that_rules_find_none() {
     let repository = GitRepository::new();
     repository.commit("other", &[("groups/other.yaml", OTHER)]);
     let path = repository.text_path();
-    let note = "note: no facts are given (`--facts FILE`): rules that read facts find none\n";
     let said = |more: &[&str]| {
         let done = run(&[&["blame", "db1", "--repo", &path], more].concat());
         assert_eq!(done.status, 0, "{}", done.stderr);
@@ -312,7 +314,7 @@ fn without_facts_people_are_told_that_rules_find_none() {
     };
     assert_eq!(said(&[]), "", "no rule reads facts");
     repository.commit("base", &[("groups/base.yaml", BASE)]);
-    assert_eq!(said(&[]), note);
+    assert_eq!(said(&[]), NO_FACTS);
     assert_eq!(said(&["--format", "json"]), "");
     let facts = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(facts.path(), "{}").unwrap();

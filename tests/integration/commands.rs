@@ -625,7 +625,7 @@ fn fmt_says_where_and_why_a_file_is_not_formatted() {
     for (text, reason) in [
         (
             &b"name: A\nclasses: {a: {x: 1e3}}\n"[..],
-            "2:17: `1e3` is not the same to all YAML readers",
+            "2:18: `1e3` is not the same to all YAML readers",
         ),
         (b"name: A\nname: B\n", "2:1: "),
         (b"name: \xff\n", "1:7: "),

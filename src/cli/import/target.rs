@@ -11,12 +11,12 @@ use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::validation::{FileKind, Layout, SourceContent, SourceFile};
 
 /// The directory of the groups in a repository that has none yet.
-pub(super) struct Target {
+pub(super) struct ImportTarget {
     pub(super) path: PathBuf,
     layout: Layout,
 }
 
-impl Target {
+impl ImportTarget {
     /// Returns the directory of the groups that the `clade.yaml` of a repository names.
     pub(super) fn of(repository: &Path) -> Result<Self> {
         let layout = layout_in(repository)?;
