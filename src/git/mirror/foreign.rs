@@ -15,7 +15,7 @@ const MARKS: [&str; 6] = [
     "check-ins.redb",
 ];
 
-/// What a fresh volume has.
+/// What a fresh volume has, beside hidden directories such as that of its snapshots.
 const OF_A_VOLUME: &str = "lost+found";
 
 /// Returns a file or directory of others in a directory that no daemon has used yet: the first by name.
@@ -26,7 +26,8 @@ pub fn foreign_entry(directory: &Path) -> Option<String> {
     if names.iter().any(|it| MARKS.contains(&it.as_str())) {
         return None;
     }
-    names.into_iter().filter(|it| !is_ours(it) && it != OF_A_VOLUME).min()
+    let is_of_volume = |it: &str| it == OF_A_VOLUME || it.starts_with('.');
+    names.into_iter().filter(|it| !is_ours(it) && !is_of_volume(it)).min()
 }
 
 #[cfg(test)]
@@ -37,7 +38,7 @@ mod tests {
     fn a_directory_is_foreign_until_a_daemon_has_used_it() {
         for (names, expected) in [
             (&[][..], None),
-            (&["lost+found"], None),
+            (&["lost+found", ".snapshot"], None),
             (&["lock", "nodes.sqlite-wal", "last-contact", "lost+found"], None),
             (&["tokens.yaml"], Some("tokens.yaml")),
             (&["lock", "b", "a"], Some("a")),
