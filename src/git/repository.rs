@@ -220,6 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "repositories are directories on disk")]
     fn a_repository_is_at_its_top_and_where_git_keeps_it() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();

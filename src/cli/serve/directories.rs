@@ -1,5 +1,4 @@
 //! The directories of the repository and of the daemon's data, checked before they are opened.
-#![expect(clippy::disallowed_methods, reason = "the directories of the settings are checked")]
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
