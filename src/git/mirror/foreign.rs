@@ -15,8 +15,8 @@ const MARKS: [&str; 6] = [
     "check-ins.redb",
 ];
 
-/// What a fresh volume has, beside hidden directories such as that of its snapshots.
-const OF_A_VOLUME: &str = "lost+found";
+/// What a fresh volume has.
+const OF_A_VOLUME: [&str; 3] = ["lost+found", ".snapshot", ".snapshots"];
 
 /// Returns a file or directory of others in a directory that no daemon has used yet: the first by name.
 pub fn foreign_entry(directory: &Path) -> Option<String> {
@@ -26,8 +26,7 @@ pub fn foreign_entry(directory: &Path) -> Option<String> {
     if names.iter().any(|it| MARKS.contains(&it.as_str())) {
         return None;
     }
-    let is_of_volume = |it: &str| it == OF_A_VOLUME || it.starts_with('.');
-    names.into_iter().filter(|it| !is_ours(it) && !is_of_volume(it)).min()
+    names.into_iter().filter(|it| !is_ours(it) && !OF_A_VOLUME.contains(&it.as_str())).min()
 }
 
 #[cfg(test)]
@@ -41,6 +40,7 @@ mod tests {
             (&["lost+found", ".snapshot"], None),
             (&["lock", "nodes.sqlite-wal", "last-contact", "lost+found"], None),
             (&["tokens.yaml"], Some("tokens.yaml")),
+            (&[".X11-unix"], Some(".X11-unix")),
             (&["lock", "b", "a"], Some("a")),
             (&["tokens.yaml", "journal"], None),
             (&["x", "mirror.git.broken"], None),
