@@ -234,7 +234,8 @@ fn rules_of_many_comparisons_are_searched_within_a_budget() {
         let done = started_by(launcher, &program).output().unwrap();
         let taken = began.elapsed();
         assert!(matches!(done.status.code(), Some(0 | 1)), "{name}: {done:?}");
-        assert!(taken.as_secs() < 60, "{name}: {taken:?}");
+        // 35 to 50 s in a debug build with little beside it; without a budget it would not end.
+        assert!(taken.as_secs() < 240, "{name}: {taken:?}");
         eprintln!("{name}: {taken:?}");
     }
 }
