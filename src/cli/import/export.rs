@@ -100,7 +100,7 @@ const NAMED: usize = 10;
 /// Takes out groups that have no place in a tree, then those below them.
 fn prune(groups: &mut Vec<Group>, left_out: &mut BTreeSet<GroupId>, faults: &mut Vec<String>) {
     loop {
-        let mut out = misplaced(groups, &left_out);
+        let mut out = misplaced(groups, left_out);
         if out.is_empty() {
             return;
         }
