@@ -10,9 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::check_in::CheckIn;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::opening::{
-    copy_beside, find_put_aside_of, open, open_existing, put_aside, put_in_place,
-};
+use super::opening::{find_put_aside_of, open, open_existing, put_aside, write_again};
 use super::pending::Pending;
 use super::settings::StoreSettings;
 use crate::telemetry::Metrics;
@@ -129,9 +127,9 @@ impl StoreFile {
     /// old one stays open: nothing else has its content, and it can be read.
     fn replace(&self, database: &Arc<Database>) -> Result<Database, StoreError> {
         if let Some(path) = self.settings.location.path().filter(|it| !it.exists()) {
-            let copy = copy_beside(path, database)?;
+            write_again(path, database)?;
             self.state().file = FileState::Opening;
-            put_in_place(&copy, path, database).map_err(|error| self.close_with(error))?;
+            database.close();
         }
         open(&self.settings).map_err(|error| self.close_with(error))
     }

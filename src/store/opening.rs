@@ -42,28 +42,19 @@ pub(super) fn open_existing(settings: &StoreSettings) -> Result<Database, StoreE
     }
 }
 
-/// Writes the content of an open database beside its path, where the file is gone, and returns where.
-pub(super) fn copy_beside(path: &Path, database: &Database) -> Result<PathBuf, StoreError> {
+/// Writes the content of an open database to its path, where the file is gone. The database stays open: until it is
+/// done, nothing else has that content.
+pub(super) fn write_again(path: &Path, database: &Database) -> Result<(), StoreError> {
     let copy = beside(path, ".new");
     // One that an interrupted attempt left.
     std::fs::remove_file(&copy).ok();
     database.copy_to(&copy)?;
     std::fs::set_permissions(&copy, Permissions::from_mode(0o600))?;
-    Ok(copy)
-}
-
-/// Closes a database whose file is gone, and puts the copy of it in its place.
-pub(super) fn put_in_place(
-    copy: &Path,
-    path: &Path,
-    database: &Database,
-) -> Result<(), StoreError> {
     // The log is found by the name of the file, and must not be taken for that of the new one.
-    database.close();
     for log in ["-wal", "-shm"] {
         std::fs::remove_file(beside(path, log)).ok();
     }
-    std::fs::rename(copy, path)?;
+    std::fs::rename(&copy, path)?;
     if let Some(directory) = path.parent() {
         File::open(directory)?.sync_all()?;
     }
