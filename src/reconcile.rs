@@ -94,7 +94,7 @@ pub use controller::{Controller, Threads};
 pub use errors::LookupError;
 pub use head_check::{HeadCheck, HeadChecker, check_head};
 pub use journal::{Event, Journal, Record, Stage};
-pub use lookup::CommitDetails;
+pub use lookup::{CommitDetails, FollowedSnapshot};
 pub use outcome::Outcome;
 pub use policy::{OnRewrite, OnStale, Policy};
 pub use read::load;

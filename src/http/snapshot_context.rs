@@ -20,7 +20,7 @@ use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
-use crate::reconcile::{Controller, Freshness, LookupError};
+use crate::reconcile::{Controller, FollowedSnapshot, Freshness, LookupError};
 use crate::snapshot::{AnsweredNode, LiveSnapshot, NoDocument, Snapshot};
 use crate::store::Answered;
 use crate::telemetry::Metrics;
@@ -134,9 +134,10 @@ impl Named {
                     if asker.reads { error } else { error.without_groups() }
                 })?;
                 match found {
-                    Some(snapshot) => Ok((SnapshotChoice::Controller, snapshot)),
-                    None if !asker.reads => Err(asker.denied()),
-                    None => by_client(controller.snapshot_from_elsewhere(commit)),
+                    FollowedSnapshot::Found(snapshot) => Ok((SnapshotChoice::Controller, snapshot)),
+                    _ if asker.reads => by_client(controller.snapshot_from_elsewhere(commit)),
+                    FollowedSnapshot::Ahead => Err(LookupError::NotHereYet(commit).into()),
+                    FollowedSnapshot::Beside => Err(asker.denied()),
                 }
             }
             Self::Revision(revision) => by_client(match revision.parse() {

@@ -19,7 +19,7 @@ use super::edit_history::EditHistory;
 use super::errors::{LookupError, StorageError};
 use super::fetcher::Fetcher;
 use super::journal::Journal;
-use super::lookup::CommitDetails;
+use super::lookup::{CommitDetails, FollowedSnapshot};
 use super::other_refs::OtherRefs;
 use super::policy::{OnStale, Policy};
 use super::pull_requests::PullRequestChecker;
@@ -431,16 +431,13 @@ impl Controller {
         self.stages.lookup.snapshot_from_elsewhere(commit)
     }
 
-    /// The same for a client that may not choose among all commits; none if the commit is beside the history that is
-    /// followed, and was never live here. Blocking.
+    /// Returns the snapshot of a commit if the history that is followed has it, or it was live here. A fetch is
+    /// requested if the branch may have it by now. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if it is not here yet, or not valid.
-    pub fn followed_snapshot(
-        &self,
-        commit: CommitId,
-    ) -> Result<Option<Arc<Snapshot>>, LookupError> {
+    pub fn followed_snapshot(&self, commit: CommitId) -> Result<FollowedSnapshot, LookupError> {
         self.stages.lookup.followed_snapshot(commit)
     }
 

@@ -37,6 +37,17 @@ pub struct CommitDetails {
     pub state: CommitState,
 }
 
+/// Where a commit stands to the history that is followed.
+#[derive(Clone, Debug)]
+pub enum FollowedSnapshot {
+    /// The history has it, or it was live here.
+    Found(Arc<Snapshot>),
+    /// It has the head of the branch in its own history: the branch may have it by now.
+    Ahead,
+    /// It is on no line with the branch.
+    Beside,
+}
+
 /// Looks up snapshots and commits.
 #[derive(Debug)]
 pub(super) struct CommitLookup {
@@ -102,8 +113,8 @@ impl CommitLookup {
         }
     }
 
-    /// The same for a client that may not choose among all commits; none if the commit is beside the history that is
-    /// followed, and was never live here. Blocking.
+    /// Returns the snapshot of a commit if the history that is followed has it, or it was live here. A fetch is
+    /// requested if the branch may have it by now. Blocking.
     ///
     /// # Errors
     ///
@@ -111,9 +122,9 @@ impl CommitLookup {
     pub(super) fn followed_snapshot(
         &self,
         commit: CommitId,
-    ) -> Result<Option<Arc<Snapshot>>, LookupError> {
+    ) -> Result<FollowedSnapshot, LookupError> {
         if let Some(live) = self.live_if(|it| it == commit) {
-            return Ok(Some(live));
+            return Ok(FollowedSnapshot::Found(live));
         }
         let repository = self.source.repository()?;
         match self.resolve(&repository, &commit.to_string()) {
@@ -133,16 +144,16 @@ impl CommitLookup {
             is_followed = is_followed || repository.is_ancestor(commit, head)?;
         }
         if is_followed {
-            return self.snapshot_at(&commit.to_string()).map(Some);
+            return self.snapshot_at(&commit.to_string()).map(FollowedSnapshot::Found);
         }
         // A pull request brought it, say, and it was merged since: another replica follows it by now.
         if let Some(head) = head
             && repository.is_ancestor(head, commit)?
         {
             self.request_fetch_if_due();
-            return Err(LookupError::NotHereYet(commit));
+            return Ok(FollowedSnapshot::Ahead);
         }
-        Ok(None)
+        Ok(FollowedSnapshot::Beside)
     }
 
     /// Returns the commit of a revision. Where objects are damaged, a fetch is requested, which fetches everything

@@ -121,7 +121,12 @@ fn what_another_branch_would_say_is_not_noted_as_what_a_node_got() {
     point("refs/heads/main", &first);
     let main = repository.commit("main", &[("groups/c.yaml", &group("C"))]);
     daemon.wait_until("it moved on", |it| answered(it).as_deref() == Some(&main));
-    for (commit, noted) in [(&first, &first), (&side, &first), (&main, &main)] {
+    let head = repository.git().head().unwrap().peel_to_commit().unwrap();
+    let (author, tree) = (head.author(), head.tree().unwrap());
+    let ahead = Some("refs/heads/ahead");
+    let ahead = repository.git().commit(ahead, &author, &author, "ahead", &tree, &[&head]);
+    let ahead = ahead.unwrap().to_string();
+    for (commit, noted) in [(&first, &first), (&side, &first), (&main, &main), (&ahead, &main)] {
         let header = format!("X-Clade-Commit: {commit}\r\n");
         let body = r#"{"fact": {}, "trusted": {}}"#;
         let path = "/v1/classified/nodes/n";

@@ -321,6 +321,7 @@ fn a_commit_beside_the_branch_is_for_callers_who_read() {
     for (token, query, named, status) in [
         ("goodbye", "?commit=pr", "", 200),
         ("goodbye", "", side.as_str(), 200),
+        ("goodbye", "", &ahead, 200),
         ("hello", "?commit=pr", "", 403),
         ("hello", "?commit=HEAD", "", 403),
         ("hello", "?at=2199-10-03T02:10Z", "", 403),
