@@ -362,31 +362,39 @@ fn unpin_from_all(
     nodes: &[String],
     scopes: &[Scope],
 ) -> Result<Planned, Rejection> {
+    let wanted = nodes.iter().map(String::as_str).collect();
+    let groups = hierarchy.groups().filter_map(|before| {
+        let (rule, gone) = unpinned(before, &wanted)?;
+        Some(Unpinned { after: Group { rule, ..before.clone() }, gone })
+    });
+    let groups: Vec<Unpinned<'_>> = groups.collect();
+    let within = |scope: &Scope| -> Vec<&Unpinned<'_>> {
+        groups.iter().filter(|it| scope.allows(hierarchy, it.after.id, GroupKey::Pinned)).collect()
+    };
     let able = scopes.iter().filter(|scope| scope.has_key(GroupKey::Pinned));
-    let unpinned = able.map(|scope| unpin_within(hierarchy, nodes, scope));
     // `max_by_key` returns the last of equals; the first grant comes first everywhere else.
-    let most = unpinned.rev().max_by_key(|(_, count)| *count);
-    let (planned, _) = most.ok_or_else(|| Rejection::denied("unpin nodes", Value::Null))?;
-    Ok(planned)
+    let most = able
+        .rev()
+        .map(within)
+        .max_by_key(|groups| groups.iter().map(|it| it.gone.len()).sum::<usize>());
+    most.map(|groups| unpin(nodes, &groups))
+        .ok_or_else(|| Rejection::denied("unpin nodes", Value::Null))
 }
 
-/// Returns the groups after nodes are unpinned within a scope, and how many pins are gone.
-fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Planned, usize) {
+/// A group that some nodes are to be unpinned from, and which.
+struct Unpinned<'n> {
+    after: Group,
+    gone: HashSet<&'n str>,
+}
+
+fn unpin(nodes: &[String], groups: &[&Unpinned<'_>]) -> Planned {
     let mut unpinned_from: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    let mut written = Vec::new();
-    let mut count = 0;
-    let wanted = nodes.iter().map(String::as_str).collect();
-    for group in hierarchy.groups() {
-        let may = |_: &_| scope.allows(hierarchy, group.id, GroupKey::Pinned);
-        if let Some((rule, gone)) = unpinned(group, &wanted).filter(may) {
-            count += gone.len();
-            for node in gone {
-                let entry = json!({
-                    "id": group.id, "name": group.name, "environment": group.environment,
-                });
-                unpinned_from.entry(node).or_default().push(entry);
-            }
-            written.push(Group { rule, ..group.clone() });
+    for Unpinned { after: group, gone } in groups {
+        for node in gone {
+            let entry = json!({
+                "id": group.id, "name": group.name, "environment": group.environment,
+            });
+            unpinned_from.entry(node).or_default().push(entry);
         }
     }
     let nodes: Vec<Value> = nodes
@@ -396,8 +404,9 @@ fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Plan
             Some(json!({"name": node, "groups": groups}))
         })
         .collect();
+    let written = groups.iter().map(|it| it.after.clone()).collect();
     let changes = GroupChanges { written, removed: Vec::new() };
-    (Planned { changes, answer: WriteOutcome::Unpinned(json!({"nodes": nodes})) }, count)
+    Planned { changes, answer: WriteOutcome::Unpinned(json!({"nodes": nodes})) }
 }
 
 #[cfg(test)]
@@ -467,9 +476,9 @@ mod tests {
         let web = Group { id: GroupId::from_random(1), name: "Web".parse().unwrap(), rule, ..root };
         let hierarchy = Hierarchy::build(vec![web]).unwrap();
         let nodes = ["n1.example.com", "n1.example.com", "n2.example.com"].map(str::to_owned);
-        let (planned, count) = unpin_within(&hierarchy, &nodes, &Scope::default());
+        let planned = unpin_from_all(&hierarchy, &nodes, &[Scope::default()]).unwrap();
         let WriteOutcome::Unpinned(found) = planned.answer else { panic!("nodes are unpinned") };
-        assert_eq!((count, found["nodes"].as_array().unwrap().len()), (1, 1));
+        assert_eq!(found["nodes"].as_array().unwrap().len(), 1);
         assert_eq!(found["nodes"][0]["name"], "n1.example.com");
         assert_eq!(found["nodes"][0]["groups"].as_array().unwrap().len(), 1);
     }

@@ -86,6 +86,11 @@ impl Scope {
         Err(denied("make a group there", id))
     }
 
+    /// Returns whether the scope has a group, and allows to edit any of its keys.
+    pub fn reaches(&self, old: &Hierarchy, group: GroupId) -> bool {
+        self.check_reach(old, group).is_ok()
+    }
+
     /// Checks that the scope has a group, and allows to edit any of its keys.
     pub(super) fn check_reach(&self, old: &Hierarchy, group: GroupId) -> Result<(), Rejection> {
         if self.has(old, group) && self.keys.as_ref().is_none_or(|keys| !keys.is_empty()) {

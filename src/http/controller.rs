@@ -98,7 +98,11 @@ pub(super) async fn pin(
 ) -> Result<Json<Pinned>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
     let PinRequest { commit, reason } = PinRequest::read(body)?;
-    let pin = move || controller.pin(&commit, attribution(&caller, reason));
+    let reads = caller.may_read_beside(Some(Role::Operate));
+    let pin = move || {
+        let done = controller.pin(&commit, attribution(&caller, reason)).map_err(ApiError::from);
+        done.map_err(|error| if reads { error } else { error.without_groups() })
+    };
     let commit = REPOSITORY.run_at_once(pin).await?;
     Ok(Json(Pinned { pinned: Some(commit) }))
 }

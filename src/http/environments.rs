@@ -3,6 +3,7 @@
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 
+use super::access::Caller;
 use super::error::ApiError;
 use super::openapi::errors::{NotFound, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
@@ -108,8 +109,8 @@ pub(super) async fn environment_class(
 }
 
 /// Returns the answer to a write where groups change by commits alone; it names the file of the
-/// group.
-pub(super) fn refusal(controller: &Controller, id: Option<&str>) -> Response {
+/// group to who may write or read it.
+pub(super) fn refusal(controller: &Controller, caller: &Caller, id: Option<&str>) -> Response {
     let address = controller.address();
     let whole = || {
         let message = format!("Groups are managed in git: change them by a commit to {address}.");
@@ -127,6 +128,12 @@ pub(super) fn refusal(controller: &Controller, id: Option<&str>) -> Response {
     };
     let Ok(snapshot) = controller.snapshot() else { return whole() };
     let Some(origin) = snapshot.origins.get(&group) else { return whole() };
+    let hierarchy = &snapshot.estate.hierarchy;
+    let is_in_reach = caller.may_read_beside(None)
+        || caller.write_scopes().iter().any(|it| it.reaches(hierarchy, group));
+    if !is_in_reach {
+        return whole();
+    }
     ApiError::read_only(format!(
         "Groups are managed in git: change this one in the file {} of {address}.",
         path_below(controller.path(), &origin.file),

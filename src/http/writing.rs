@@ -63,11 +63,11 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        let Ok(caller) = Caller::from_request_parts(parts, state).await;
         let Some(writer) = Option::<Arc<Writer>>::from_ref(state) else {
             let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
-            return Err(refusal(&controller, id));
+            return Err(refusal(&controller, &caller, id));
         };
-        let Ok(caller) = Caller::from_request_parts(parts, state).await;
         let uri = OriginalUri::of(parts);
         let (path, below_base) = (uri.0.path(), parts.uri.path());
         let base = path.strip_suffix(below_base).unwrap_or_default();

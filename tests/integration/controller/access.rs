@@ -292,6 +292,46 @@ fn facts_of_a_file_keep_the_trusted_data_of_the_node() {
     assert_eq!(daemon.get("/enc/web1").json()["classes"], json!({"apache": {}}));
 }
 
+/// Callers who may pin commits or write one part of the tree learn nothing of the others.
+#[test]
+fn errors_show_no_groups_to_callers_who_do_not_read() {
+    let repository = GitRepository::new();
+    let [a, b] = ["58463036-0efa-4365-b367-b5401c0711d3", "68463036-0efa-4365-b367-b5401c0711d4"];
+    let (in_scope, beyond) = (format!("name: A\nid: {a}\n"), format!("name: B\nid: {b}\n"));
+    let files = [("groups/a.yaml", in_scope.as_str()), ("groups/b.yaml", beyond.as_str())];
+    let first = repository.commit("first", &files);
+    let bad = repository.commit("bad", &[("groups/c.yaml", "name: C\nparent: Secret\n")]);
+    repository.git().reference("refs/heads/main", first.parse().unwrap(), true, "").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = directory.path().join("tokens.yaml");
+    let limited = TOKENS.replace("[classify]", &format!("[operate, write]\n  groups: [{a}]"));
+    std::fs::write(&tokens, limited).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--branch",
+        "main",
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ]);
+    let pinned = json!({"commit": bad}).to_string();
+    for (token, method, path, body, status, shown) in [
+        ("goodbye", "POST", "/controller/pin".to_owned(), pinned.as_str(), 422, Some("Secret")),
+        ("hello", "POST", "/controller/pin".to_owned(), &pinned, 422, None),
+        ("hello", "DELETE", format!("/v1/groups/{a}"), "", 403, Some("groups/a.yaml")),
+        ("hello", "DELETE", format!("/v1/groups/{b}"), "", 403, None),
+    ] {
+        let header = format!("X-Authentication: {token}\r\nContent-Type: application/json\r\n");
+        let answer = daemon.request_with(method, &path, &header, body);
+        let what = format!("{token} {method} {path}: {}", answer.body);
+        assert_eq!(answer.status, status, "{what}");
+        let secrets = ["Secret", "groups/b.yaml", "groups/c.yaml"];
+        let is_shown = |it: &&str| answer.body.contains(*it);
+        assert_eq!(shown.is_some_and(|it| is_shown(&it)), shown.is_some(), "{what}");
+        assert!(shown.is_some() || !secrets.iter().any(is_shown), "{what}");
+    }
+}
+
 #[test]
 fn a_commit_beside_the_branch_is_for_callers_who_read() {
     let repository = repository();
