@@ -349,6 +349,11 @@ fn watch<T: 'static>(
     })
 }
 
+/// Returns whether a request brings a token; other credentials in `Authorization` are a proxy's.
+pub(super) fn has_token(headers: &HeaderMap) -> bool {
+    token_in(headers).is_some()
+}
+
 /// Returns the token of a request, from the header of Puppet Enterprise's clients or the one of RFC 6750.
 fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = || {

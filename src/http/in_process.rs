@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt as _;
 
-use super::access::{Caller, PeerIdentity, Requirement, Role, UnknownTokens};
+use super::access::{Caller, PeerIdentity, Requirement, Role, UnknownTokens, has_token};
 use super::blocking::{REPOSITORY, STORE};
 use super::error::ApiError;
 use super::request_context::{Peer, RequestContext};
@@ -121,8 +121,7 @@ impl Asker {
 
     /// Returns whether the request brings a token.
     pub fn has_token(&self) -> bool {
-        self.headers.contains_key(header::AUTHORIZATION)
-            || self.headers.contains_key("x-authentication")
+        has_token(&self.headers)
     }
 
     /// Uses a token, that of a session.

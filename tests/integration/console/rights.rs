@@ -75,6 +75,11 @@ fn a_visitor_signs_in_with_a_token_until_it_is_taken_away() {
     let page = daemon.request_with("GET", "/", &cookie, "");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("reader") && page.body.contains("Sign out"));
+    // Credentials that a proxy passes on leave the session as it is.
+    let basic = format!("{cookie}Authorization: Basic dTpw\r\n");
+    assert_eq!(daemon.request_with("GET", "/", &basic, "").status, 200);
+    let own = format!("{cookie}Authorization: Bearer wrong\r\n");
+    assert_eq!(daemon.request_with("GET", "/", &own, "").status, 401);
     // The API takes no cookies.
     assert_eq!(daemon.request_with("GET", "/v1/groups", &cookie, "").status, 401);
     let form = form_token(&page.body);
