@@ -10,7 +10,7 @@ mod text;
 mod trusted;
 
 pub use directory::{FactsDirectory, list_files};
-pub use extensions::ExtensionNames;
+pub use extensions::{ExtensionNames, is_authorisation, usual_extension_name};
 pub use file::{FILE_BYTES, read_file, too_long};
 pub use read::{NodeFacts, read_facts, with_certname};
 pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};

@@ -43,6 +43,14 @@ const NAMES: [&str; 26] = [
     "pp_owner",
 ];
 
+/// The extensions of the authorisation arc that have a name.
+const AUTHORISATIONS: [(&str, &str); 4] = [
+    ("1", "pp_authorization"),
+    ("2", "pp_auth_auto_renew"),
+    ("13", "pp_auth_role"),
+    ("39", "pp_cli_auth"),
+];
+
 /// Returns the name that trusted data have for an extension of Puppet's: the short one, or the
 /// number itself for a private one.
 pub(super) fn extension_name(oid: &str) -> Option<String> {
@@ -52,15 +60,23 @@ pub(super) fn extension_name(oid: &str) -> Option<String> {
         return Some(name.map_or_else(|| oid.to_owned(), |it| (*it).to_owned()));
     }
     if let Some(number) = oid.strip_prefix(AUTHORISATION) {
-        return Some(match number {
-            "1" => "pp_authorization".to_owned(),
-            "2" => "pp_auth_auto_renew".to_owned(),
-            "13" => "pp_auth_role".to_owned(),
-            "39" => "pp_cli_auth".to_owned(),
-            _ => oid.to_owned(),
-        });
+        let named = AUTHORISATIONS.iter().find(|(it, _)| *it == number);
+        return Some(named.map_or(oid, |(_, name)| name).to_owned());
     }
     oid.starts_with(PRIVATE).then(|| oid.to_owned())
+}
+
+/// Returns the name of an extension as [`ExtensionNames::default`] gives it, for that name or the number; `None` if no
+/// certificate has one so named.
+pub fn usual_extension_name(text: &str) -> Option<String> {
+    let is_short = NAMES.contains(&text) || AUTHORISATIONS.iter().any(|(_, name)| *name == text);
+    if is_short { Some(text.to_owned()) } else { extension_name(text) }
+}
+
+/// Returns whether an extension is of the authorisation arc, by its usual name: Puppet's authority signs it only if it
+/// is configured to.
+pub fn is_authorisation(name: &str) -> bool {
+    name.starts_with(AUTHORISATION) || AUTHORISATIONS.iter().any(|(_, it)| *it == name)
 }
 
 /// The names that an organisation gave to extensions of its own.
@@ -136,7 +152,12 @@ mod tests {
             ("2.5.29.15", None),
         ] {
             assert_eq!(extension_name(oid).as_deref(), name, "{oid}");
+            assert_eq!(usual_extension_name(oid).as_deref(), name, "{oid}");
+            assert_eq!(name.and_then(usual_extension_name).as_deref(), name, "{oid}");
+            let is_authorisation = name.is_some_and(is_authorisation);
+            assert_eq!(is_authorisation, oid.starts_with(AUTHORISATION), "{oid}");
         }
+        assert_eq!(usual_extension_name("pp_auth_rol"), None);
     }
 
     #[test]

@@ -16,7 +16,10 @@ use std::sync::Arc;
 use super::grants::Grant;
 use super::roles::{Role, Roles};
 use super::tokens::{Fields, TokensError, entries, fault};
-use crate::facts::CertificateFacts;
+use crate::facts::{CertificateFacts, is_authorisation, usual_extension_name};
+
+const UNKNOWN_EXTENSION: &str = "`extension` must name one of Puppet's extensions, such as `pp_auth_role`, \
+    or the number of one, which begins with `1.3.6.1.4.1.34380.1`";
 
 /// The listed certificates.
 #[derive(Debug, Default)]
@@ -52,7 +55,10 @@ impl Allowed {
                 match (fields.maybe_text("certname")?, fields.maybe_text("extension")?) {
                     (Some(certname), None) => Match::Certname(certname),
                     (None, Some(extension)) => match extension.split_once('=') {
-                        Some((name, value)) => Match::Extension(name.to_owned(), value.to_owned()),
+                        Some((name, value)) => match usual_extension_name(name) {
+                            Some(name) => Match::Extension(name, value.to_owned()),
+                            None => return Err(fault(node, UNKNOWN_EXTENSION)),
+                        },
                         None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
                     },
                     _ => return Err(fault(node, "expected either `certname` or `extension`")),
@@ -90,14 +96,6 @@ impl Entry {
     }
 }
 
-/// Returns whether Puppet's authority signs an extension only if it is configured to: `pp_auth_role`,
-/// `pp_authorization`, and everything else of their arc.
-fn is_authorisation(name: &str) -> bool {
-    name == "pp_authorization"
-        || name.starts_with("pp_auth_")
-        || name.starts_with("1.3.6.1.4.1.34380.1.3.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +104,8 @@ mod tests {
     #[test]
     fn certificates_are_allowed_by_name_or_extension() {
         let allowed = Allowed::parse(
-            b"- certname: puppet\n  roles: [classify]\n- extension: pp_role=admin\n  roles: [write]\n",
+            b"- certname: puppet\n  roles: [classify]\n- extension: pp_role=admin\n  roles: [write]\n\
+            - extension: 1.3.6.1.4.1.34380.1.1.13=admin\n  roles: [read]\n",
         )
         .unwrap();
         let named = |name: &str| CertificateFacts {
@@ -117,16 +116,22 @@ mod tests {
         let roles = |certificate: &CertificateFacts| -> Vec<Roles> {
             allowed.of(certificate).map(|it| it.roles).collect()
         };
-        let (classify, write) = (Roles::of(&[Role::Classify]), Roles::of(&[Role::Write]));
+        let [classify, write, read] =
+            [Role::Classify, Role::Write, Role::Read].map(|it| Roles::of(&[it]));
         assert_eq!(roles(&certificate), [classify]);
         certificate.extensions.insert("pp_role".to_owned(), "admin".to_owned());
-        assert_eq!(roles(&certificate), [classify, write]);
+        assert_eq!(roles(&certificate), [classify, write, read]);
         assert_eq!(roles(&named("Puppet")), []);
     }
 
     #[test]
     fn an_entry_is_about_one_thing() {
-        for text in ["- roles: [read]\n", "- certname: a\n  extension: b=c\n", "- extension: b\n"] {
+        for text in [
+            "- roles: [read]\n",
+            "- certname: a\n  extension: b=c\n",
+            "- extension: b\n",
+            "- extension: pp_auth_rol=a\n",
+        ] {
             assert!(Allowed::parse(text.as_bytes()).is_err(), "{text}");
         }
     }
@@ -136,9 +141,10 @@ mod tests {
         let list = b"- {extension: pp_role=a, roles: [write]}\n- {extension: pp_role=b, roles: [read]}\n\
             - {extension: pp_auth_role=a, roles: [write]}\n- {extension: pp_authorization=a, roles: [operate]}\n\
             - {extension: 1.3.6.1.4.1.34380.1.3.39=a, roles: [operate]}\n- {certname: a, roles: [write]}\n\
+            - {extension: pp_cli_auth=true, roles: [write]}\n- {extension: 1.3.6.1.4.1.34380.1.3.40=a, roles: [write]}\n\
             - {extension: 1.3.6.1.4.1.34380.1.1.13=a, roles: [operate]}\n";
         let allowed = Allowed::parse(list).unwrap();
         let found: Vec<&str> = allowed.chosen_by_agents().collect();
-        assert_eq!(found, ["pp_role", "1.3.6.1.4.1.34380.1.1.13"]);
+        assert_eq!(found, ["pp_role", "pp_role"]);
     }
 }
