@@ -106,7 +106,7 @@ pub fn root_group() -> Option<Group> {
 fn made_root_group() -> Option<Group> {
     Some(Group {
         id: GroupId::ROOT,
-        name: "All Nodes".parse().ok()?,
+        name: GroupName::ROOT.parse().ok()?,
         parent: GroupId::ROOT,
         environment: "production".parse().ok()?,
         environment_trumps: false,

@@ -100,6 +100,11 @@ name! {
     }
 }
 
+impl GroupName {
+    /// How Puppet Enterprise calls the root group.
+    pub const ROOT: &'static str = "All Nodes";
+}
+
 name! {
     /// The name of a Puppet environment: ASCII letters, digits and underscores (Puppet's `\\A\\w+\\z`);
     /// or `agent-specified`, which leaves the choice to the agent.

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::group::{GroupFile, ParentName};
 use crate::diagnostic::{Diagnostic, Kind, KnownNames, closest};
 use crate::hierarchy::root_group;
-use crate::model::GroupId;
+use crate::model::{GroupId, GroupName};
 
 /// For how many parents that do not exist others are looked for that may be meant: each is compared with all.
 const SUGGESTED: usize = 1_000;
@@ -31,13 +31,13 @@ pub(super) fn resolve(
         }
     }
     let names = LazyCell::new(|| {
-        let mut names: Vec<&str> = by_name.keys().copied().chain(["All Nodes"]).collect();
+        let mut names: Vec<&str> = by_name.keys().copied().chain([GroupName::ROOT]).collect();
         names.sort_unstable();
         KnownNames::new(names.into_iter())
     });
     let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
     // A root group that no file has has its name all the same.
-    let is_root_also = |name: &str| name == "All Nodes" && !root_is_written;
+    let is_root_also = |name: &str| name == GroupName::ROOT && !root_is_written;
     let root = root_group();
     let mut suggested = 0;
     // One in the environment of the root group is an error of its own.

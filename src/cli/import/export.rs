@@ -8,11 +8,8 @@ use serde_json::Value;
 use crate::changeset::{check_numbers, read_json};
 use crate::diagnostic::Severity;
 use crate::hierarchy::{HierarchyFault, check};
-use crate::model::{Group, GroupId, Map};
+use crate::model::{Group, GroupId, GroupName, Map};
 use crate::validation::ParentName;
-
-/// How Puppet Enterprise calls the root group.
-const ROOT_NAME: &str = "All Nodes";
 
 /// What Puppet Enterprise adds to a group and git knows better.
 const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
@@ -61,7 +58,7 @@ pub(in crate::cli) fn read(text: &str) -> Result<Export> {
 /// Returns the id of a group that cannot be imported, if it says one. The root group is known by its name, too.
 fn id_of(entry: &Value) -> Option<GroupId> {
     let id = entry["id"].as_str().and_then(|it| it.parse().ok());
-    id.or_else(|| (entry["name"] == ROOT_NAME).then_some(GroupId::ROOT))
+    id.or_else(|| (entry["name"] == GroupName::ROOT).then_some(GroupId::ROOT))
 }
 
 fn group(entry: &Value, text: &str) -> Result<Group, String> {
