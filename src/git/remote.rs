@@ -2,10 +2,14 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
+/// What the path of a URL may have as it is.
+const PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A place that a repository is fetched from: a directory or a URL.
 ///
@@ -117,6 +121,16 @@ impl Remote {
                 Some(OsString::from_vec(path).into())
             }
             Place::Url(_) => None,
+        }
+    }
+
+    /// Writes another directory of this machine in the same way: as a path or as a `file://` URL.
+    pub fn at(&self, directory: &Path) -> String {
+        match &self.0 {
+            Place::Path(_) => directory.display().to_string(),
+            Place::Url(_) => {
+                format!("file://{}", percent_encode(directory.as_os_str().as_bytes(), PATH))
+            }
         }
     }
 

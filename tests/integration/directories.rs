@@ -49,8 +49,18 @@ fn a_directory_inside_a_repository_is_not_taken_for_it() {
         );
         assert_eq!(said, expected);
     }
+    let url = format!("file://{shown}");
+    for (repo, more, instead) in [
+        ("staging", &["--data-dir", "../data"][..], "--path staging"),
+        ("staging/sp%20ace", &["--data-dir", "../data"], "--path 'staging/sp ace'"),
+    ] {
+        let said = refused(&top, &[&["--repo", &format!("{url}/{repo}")], more].concat());
+        assert!(said.ends_with(&format!(": write `--repo {url} {instead}`")), "{said}");
+    }
     let said = refused(&top, &["--repo", ".git/refs"]);
     assert!(said.ends_with(&format!(": write `--repo {shown}`")), "{said}");
+    let data = tempfile::tempdir().unwrap();
+    accepted(&top, &["--repo", &url, "--data-dir", data.path().to_str().unwrap()]);
     for repo in [".", ".git", "staging/.."] {
         accepted(&top, &["--repo", repo]);
         accepted(&top, &["--repo", repo, "--path", "staging"]);

@@ -17,25 +17,23 @@ const GROUP_WRITES: u32 = 0o0020;
 
 /// Refuses a directory inside of a repository in its place, and a data directory that is not the daemon's.
 pub(super) fn check(serve: &ServeSettings, remote: &Remote) -> Result<()> {
-    if let Some(path) = remote.as_path() {
-        check_top(path, &serve.path)?;
-    }
+    check_top(remote, &serve.path)?;
     serve.data_dir.as_deref().map_or(Ok(()), |data| check_data(data, remote))
 }
 
 /// Refuses a directory inside of a repository: what is served and written would be at its root.
-fn check_top(path: &Path, groups: &str) -> Result<()> {
+fn check_top(remote: &Remote, groups: &str) -> Result<()> {
+    let Some(directory) = remote.directory() else { return Ok(()) };
     // What else is wrong is an error when it is opened; a repository that is followed already may be gone for now.
-    let Err(OpenError::Inside { path, top, below }) = Repository::at(path) else { return Ok(()) };
+    let Err(OpenError::Inside { top, below, .. }) = Repository::at(&directory) else {
+        return Ok(());
+    };
     let word = |path: &Path| word_of_shell(&path.to_string_lossy());
     let below = below.map(|it| if groups == "." { it } else { it.join(groups) });
     let below = below.map_or_else(String::new, |it| format!(" --path {}", word(&it)));
-    bail!(
-        "`--repo {}` is inside the git repository `{}`: write `--repo {}{below}`",
-        path.display(),
-        top.display(),
-        word(&top)
-    )
+    let shown = top.display();
+    let top = word_of_shell(&remote.at(&top));
+    bail!("`--repo {remote}` is inside the git repository `{shown}`: write `--repo {top}{below}`")
 }
 
 /// Refuses the repository itself, and directories that others use: the daemon takes its data directory for itself.
