@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// What a program may see of our environment. Ours may hold secrets (`CLADE_REPO`), and a hook of a
 /// repository runs below `git`.
@@ -24,6 +24,9 @@ const COMPLAINT: usize = 4096;
 
 /// How long a complaint may take to arrive; something that the program left behind may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long a program may take to remove its locks.
+const TIDYING: Duration = Duration::from_secs(1);
 
 /// How often an exit that is waited for is polled.
 const TICK: Duration = Duration::from_millis(10);
@@ -61,9 +64,12 @@ impl ProcessGroup {
         let complaint = Arc::default();
         let listener = child.stderr.take().map(|it| {
             let kept = Arc::clone(&complaint);
-            std::thread::spawn(move || listen(it, &kept))
+            std::thread::Builder::new().spawn(move || listen(it, &kept))
         });
-        Ok(Self { child, listener, complaint, ended: None })
+        let mut group = Self { child, listener: None, complaint, ended: None };
+        // Where there is no thread for it, the program ends with the group.
+        group.listener = listener.transpose()?;
+        Ok(group)
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -85,13 +91,19 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills the program and everything in its group; SIGKILL also ends what SIGSTOP stopped.
+    /// Ends the program and everything in its group: by SIGTERM, at which git removes its locks, and then by SIGKILL, which
+    /// also ends what SIGSTOP stopped.
     pub(crate) fn kill(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // The group lives as long as one of its members; where none is left there is nothing to do.
         if let Some(group) = group
             && self.ended.is_none()
         {
+            kill_process_group(group, Signal::TERM).ok();
+            let until = Instant::now() + TIDYING;
+            while !has_ended(group) && Instant::now() < until {
+                std::thread::sleep(TICK);
+            }
             kill_process_group(group, Signal::KILL).ok();
         }
         self.child.kill().ok();
@@ -115,6 +127,13 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Returns whether a child of ours has ended, and leaves its exit status: until that is taken, its id and its group are
+/// those of no other process.
+fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(child), options), Ok(None))
 }
 
 /// Keeps the beginning of a stream and drops the rest: a full pipe would stop the program.
@@ -167,6 +186,24 @@ mod tests {
         for line in seen.lines().filter_map(|it| it.split_once('=')) {
             assert!(ENVIRONMENT.contains(&line.0), "{}", line.0);
         }
+    }
+
+    #[test]
+    fn a_program_has_time_to_tidy_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = directory.path().join("lock");
+        let (shown, started) = (lock.display(), directory.path().join("started"));
+        let script = format!(
+            "trap \"rm '{shown}'; exit\" TERM; >'{shown}'; >'{}'; while :; do sleep 0.05; done",
+            started.display()
+        );
+        let mut group = ProcessGroup::spawn(command("sh").args(["-c", &script])).unwrap();
+        while !started.exists() {
+            std::thread::sleep(TICK);
+        }
+        assert!(lock.exists());
+        group.kill();
+        assert!(!lock.exists());
     }
 
     #[test]

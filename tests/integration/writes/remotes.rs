@@ -95,6 +95,24 @@ fn a_hook_that_refuses_to_move_refs_is_told_as_any_other() {
     }
 }
 
+/// git removes the locks of refs at SIGTERM; those that a killed one left kept everyone from pushing.
+#[test]
+fn a_push_that_takes_too_long_leaves_no_locks() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    hub.hook("reference-transaction", "[ \"$1\" = prepared ] || exit 0\nsleep 1000");
+    let daemon = hub.serve(&["--fetch-timeout", "1s"]);
+    let body = json!({"name": "M", "parent": ROOT, "classes": {}});
+    let late = post(&daemon, "/v1/groups", &body);
+    assert_eq!(late.status, 503, "{}", late.body);
+    assert!(!hub.path().join("refs/heads/main.lock").exists());
+    hub.hook("reference-transaction", "exit 0");
+    let made = post(&daemon, "/v1/groups", &body);
+    assert_eq!(made.status, 303, "{}", made.body);
+}
+
 #[test]
 fn a_shallow_repository_of_this_machine_is_written() {
     for path in [std::env::var("PATH").unwrap(), String::new()] {
