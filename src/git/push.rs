@@ -247,21 +247,26 @@ fn push_from(
 /// Returns how a try ended that the remote refused: by a rule of its own, or since it cannot write now.
 fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     /// What git reports of a ref that it could not write, whatever is pushed.
-    const FAULTS: [&str; 6] = [
+    const FAULTS: [&str; 7] = [
         "failed to update ref",
         "failed to lock",
         "failed to write",
         "unable to migrate objects",
         "unable to create temporary object directory",
         "transaction failed to start",
+        // The program that would have looked for them could not be started.
+        "missing necessary objects",
     ];
-    /// What git says where the disk of the remote takes no objects.
-    const DISK: [&str; 5] = [
+    /// What git says where the remote has no room for objects, or for the programs that unpack them.
+    const SHORTAGES: [&str; 8] = [
         "No space left on device",
         "Disk quota exceeded",
         "Read-only file system",
         "Input/output error",
         "Permission denied",
+        "fork failed",
+        "Resource temporarily unavailable",
+        "Cannot allocate memory",
     ];
     // Its words advise to let the files stay behind.
     if status == "branch is currently checked out" {
@@ -273,7 +278,7 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
     }
     let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
     let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
-    if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&DISK, words)) {
+    if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&SHORTAGES, words)) {
         let message = format!("`{remote}` cannot take a push now: {said}");
         return Try::Unchanged(FetchError::new(FetchFailure::Other, message));
     }

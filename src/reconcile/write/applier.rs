@@ -68,7 +68,7 @@ impl Applier {
         // After a restart an older commit is live at once, before the branch is fetched.
         let was_fetched = self.state.lock().last_contact.is_some();
         if !was_fetched {
-            self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
+            self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
         }
         let (repository, WriteBranch { name, head }) = self.settled_branch()?;
         let commit = head.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
@@ -107,7 +107,7 @@ impl Applier {
                 return Ok((repository, branch));
             }
             // A repository that is read in place has gone on: the policies decide about that first.
-            self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
+            self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
         }
         Err(WriteError::Conflict(self.settings.retries + 1))
     }

@@ -121,7 +121,7 @@ impl Proposer {
         }
         // Another daemon made it.
         if let Some(mirror) = self.source.mirror() {
-            mirror.fetch_others().map_err(WriteError::Unreachable)?;
+            mirror.fetch_others().map_err(WriteError::unfetched)?;
         }
         tip.repository.resolve(branch).map_err(|error| match error {
             ResolveError::Unreadable(error) => self.unreadable(&error),

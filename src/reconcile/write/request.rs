@@ -130,6 +130,19 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// Returns the error of a write whose branch could not be fetched before it: the remote is out of reach, or there is
+    /// no room here.
+    pub(super) fn unfetched(error: FetchError) -> Self {
+        match error.failure {
+            FetchFailure::DiskFull => {
+                Self::Storage(StorageError { what: "the mirror", reason: error.message })
+            }
+            _ => Self::Unreachable(error),
+        }
+    }
+}
+
+impl WriteError {
     /// Returns the error of something that fails only through a defect.
     pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
         Self::Internal(error.to_string())
