@@ -42,6 +42,8 @@ pub(super) fn run(serve: &ServeSettings, layering: Layering) -> Result<Exit> {
         .build()
         .context("cannot start the runtime")?;
     supervisor::outlive_size_limits(&runtime)?;
+    // Threads that are made when they are first needed are never made if there is no room for them then.
+    rayon::ThreadPoolBuilder::new().build_global().context("cannot start threads")?;
     let prepared = prepare(serve)?;
     allocator::keep_trimming().context("cannot start a thread")?;
     let done = runtime.block_on(run_within(serve, &prepared, SettingsReloader { log, layering }));
