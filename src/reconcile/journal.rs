@@ -57,6 +57,11 @@ impl Journal {
             match serde_json::from_slice(line) {
                 Ok(record) => records.push(record),
                 Err(_) if line.trim_ascii().is_empty() => {}
+                Err(error) if !error.is_data() => tracing::error!(
+                    path = %path.display(), line = number, %error,
+                    "a line of the journal is damaged: if it says that a commit was pinned, the branch is followed again; \
+                     `clade status` shows which commit is pinned, and `?at=` takes what was live before for what it tells"
+                ),
                 // Such as a line of a newer version: what it says does not matter to this one.
                 Err(error) => tracing::warn!(
                     path = %path.display(), line = number, %error,
