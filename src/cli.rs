@@ -29,6 +29,7 @@ mod page;
 mod progress;
 mod query;
 mod repository;
+mod rewrite;
 mod schema;
 mod serve;
 mod settings;

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::Exit;
 use super::output::Output;
 use super::repository::read_directory;
+use super::rewrite::rewrite;
 use crate::changeset::house_layout;
 use crate::document::{self, edit_documents, format};
 use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
@@ -63,8 +64,7 @@ impl FmtCommand {
             output.note(&source.path);
             if !self.check {
                 let path = self.directory.join(&file.path);
-                std::fs::write(&path, formatted)
-                    .with_context(|| format!("cannot write `{}`", path.display()))?;
+                rewrite(&path, &formatted)?;
             }
         }
         let done = if self.check { "would change" } else { "changed" };

@@ -9,6 +9,7 @@ use clap::Args;
 use super::super::Exit;
 use super::super::output::Output;
 use super::super::repository::layout_of_directory;
+use super::super::rewrite::rewrite;
 use crate::changeset::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 use crate::model::EnvironmentName;
 
@@ -96,7 +97,7 @@ impl CatalogueTarget {
             std::fs::create_dir_all(parent)
                 .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
         }
-        std::fs::write(&file.path, text).with_context(|| format!("cannot write `{path}`"))?;
+        rewrite(&file.path, &text)?;
         output.note(&format!("{path} written: {count}"));
         Ok(Exit::Fine)
     }

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::classification::has_dollar;
 use crate::cli::output::Output;
+use crate::cli::rewrite::rewrite;
 use crate::hierarchy::Hierarchy;
 use crate::model::Interpolation;
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -40,8 +41,7 @@ pub(super) fn set(directory: &Path, hierarchy: &Hierarchy, output: &mut Output) 
     let newline = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let after = format!("{before}{newline}interpolate: true\n");
     if layout(&after).is_some_and(|it| it.interpolation == Interpolation::On) {
-        std::fs::write(&path, after)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        rewrite(&path, &after)?;
         output.note(&format!(
             "`interpolate: true` written into {}: {values} a `$`, and Puppet Enterprise puts facts into values",
             path.display()

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::verdict::TestVerdict;
 use crate::cli::repository::LoadedRepository;
+use crate::cli::rewrite::rewrite;
 use crate::document::{Limits, ValueLayout, edit_documents, read};
 use crate::model::same;
 
@@ -29,7 +30,7 @@ pub(super) fn write(
         let old = std::fs::read_to_string(&path).with_context(what)?;
         let (new, count) = update(&old, &verdicts).with_context(what)?;
         if count > 0 {
-            std::fs::write(&path, new).with_context(what)?;
+            rewrite(&path, &new)?;
             written.insert(file, count);
         }
     }
