@@ -40,6 +40,12 @@ pub(super) fn is_hidden(character: char) -> bool {
             '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e007f}')
+        || is_noncharacter(character)
+}
+
+/// Returns whether Unicode will never give a code to a character, such as U+FFFE, which XML does not have.
+fn is_noncharacter(character: char) -> bool {
+    matches!(character, '\u{fdd0}'..='\u{fdef}') || u32::from(character) & 0xfffe == 0xfffe
 }
 
 /// Commands that GitHub's runner and Azure's agent find in the middle of a line, too.
@@ -56,6 +62,7 @@ mod tests {
             ("groups/größe ok.yaml", "groups/größe ok.yaml"),
             ("a\n::error::x", "a\u{fffd}::error::x"),
             ("a\u{1b}[31mb\u{9b}c\u{7f}", "a\u{fffd}[31mb\u{fffd}c\u{fffd}"),
+            ("a\u{fffe}b\u{fdd0}c\u{1ffff}d", "a\u{fffd}b\u{fffd}c\u{fffd}d"),
             ("a\u{202e}b\u{2066}c\u{2028}d", "a\u{fffd}b\u{fffd}c\u{fffd}d"),
             ("x ##[add-mask]y ##vso[task]z", "x #\u{fffd}#[add-mask]y #\u{fffd}#vso[task]z"),
         ];
