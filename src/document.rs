@@ -26,7 +26,7 @@ mod write;
 pub use comment::Ignore;
 pub use contents::Contents;
 pub use count::Count;
-pub use edit::{edit_documents, remove_documents};
+pub use edit::{EditError, edit_documents, remove_documents};
 pub use fault::{Fault, FaultKind, bounded};
 pub use format::format;
 pub use limits::Limits;

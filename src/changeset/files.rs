@@ -13,7 +13,7 @@ use super::layout::path_of;
 use super::parent_names::ParentNames;
 use super::rejection::{Rejection, RejectionKind};
 use super::taken_paths::TakenPaths;
-use crate::document::{self, Limits, Node};
+use crate::document::{self, EditError, Limits, Node};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
 use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
@@ -141,7 +141,10 @@ impl FilesDraft<'_> {
         } else {
             match edited(&text, &targets, &removed) {
                 Ok(text) => Some(text),
-                Err(number) => return Err(stuck_at(number, &numbers, edits, path)),
+                Err(EditFault::Document(number)) => {
+                    return Err(stuck_at(number, &numbers, edits, path));
+                }
+                Err(EditFault::Size(error)) => return Err(too_large(path, &error)),
             }
         };
         if left.is_none() {
@@ -170,25 +173,37 @@ impl FilesDraft<'_> {
     }
 }
 
-/// Returns a file after its documents are edited and removed, or the number of one that cannot be.
+/// Why the documents of a file cannot be edited.
+enum EditFault {
+    /// One of them, by its number, cannot be.
+    Document(usize),
+    /// The file would be too large.
+    Size(EditError),
+}
+
+/// Returns a file after its documents are edited and removed.
 fn edited(
     text: &str,
     targets: &BTreeMap<usize, Value>,
     removed: &BTreeSet<usize>,
-) -> Result<String, usize> {
+) -> Result<String, EditFault> {
     let edit =
         |targets: &BTreeMap<usize, Value>| document::edit_documents(text, targets, &house_layout);
-    let edited = edit(targets).map_err(|_| {
+    let edited = edit(targets).map_err(|error| {
+        if matches!(error, EditError::TooLarge(_)) {
+            return EditFault::Size(error);
+        }
         let fails = |(number, value): &(&usize, &Value)| {
             edit(&BTreeMap::from([(**number, (*value).clone())])).is_err()
         };
         let number = targets.iter().find(fails).or_else(|| targets.iter().next());
-        number.map_or(0, |it| *it.0)
+        EditFault::Document(number.map_or(0, |it| *it.0))
     })?;
     if removed.is_empty() {
         return Ok(edited);
     }
-    document::remove_documents(&edited, removed).map_err(|_| removed.first().copied().unwrap_or(0))
+    let first = removed.first().copied().unwrap_or(0);
+    document::remove_documents(&edited, removed).map_err(|_| EditFault::Document(first))
 }
 
 /// Returns how a group names its parent, if that is to change.
@@ -234,6 +249,12 @@ fn stuck_at(
     let group = all.find(|it| numbers.get(&it.id) == Some(&number));
     let name = group.map_or("?", |it| it.name.as_str());
     stuck(name, path)
+}
+
+fn too_large(path: &str, error: &EditError) -> Rejection {
+    let message =
+        format!("The file {path} cannot be written: {error}. Move groups to other files.");
+    Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new()))
 }
 
 fn stuck(group: &str, path: &str) -> Rejection {

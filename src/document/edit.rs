@@ -38,7 +38,13 @@ pub enum EditError {
     /// Even written from scratch, it would not read as wanted.
     #[error("the file would not be read as what was to be written")]
     Unwritable,
+    /// It would have more bytes than a file may have.
+    #[error("the file would have {0} bytes, {allowed} are allowed", allowed = MOST_BYTES)]
+    TooLarge(usize),
 }
+
+/// How many bytes a file may have.
+const MOST_BYTES: u64 = Limits::DEFAULT.file_bytes;
 
 /// How often what still differs is changed again.
 const ROUNDS: usize = 4;
@@ -90,7 +96,10 @@ pub fn edit_documents(
                 && found.iter().zip(wanted).all(|(node, value)| same(&node.to_value(), &value))
         })
     };
-    let done = apply(text, changes).and_then(|it| one_by_one(it, &others).ok());
+    let applied = apply(text, changes);
+    // It cannot be read, and to find out by which document takes as many readings as there are.
+    applied.as_deref().map_or(Ok(()), check_size)?;
+    let done = applied.and_then(|it| one_by_one(it, &others).ok());
     match done.filter(is_done) {
         Some(done) => Ok(done),
         None => one_by_one(text.to_owned(), &all),
@@ -163,7 +172,14 @@ fn edit_document(
         to: node.span.end.offset as usize,
         with: write(target, layout).trim_end().to_owned(),
     };
-    apply(text, vec![whole]).filter(|it| is_done(it)).ok_or(EditError::Unwritable)
+    let written = apply(text, vec![whole]).ok_or(EditError::Unwritable)?;
+    check_size(&written)?;
+    if is_done(&written) { Ok(written) } else { Err(EditError::Unwritable) }
+}
+
+fn check_size(text: &str) -> Result<(), EditError> {
+    let bytes = text.len();
+    if bytes as u64 > MOST_BYTES { Err(EditError::TooLarge(bytes)) } else { Ok(()) }
 }
 
 /// Takes documents out of a file; what stands above the first, such as a comment on the whole file,

@@ -299,6 +299,20 @@ fn one_document_of_several_is_edited_or_removed() {
     assert_eq!(edit(text, 3, &json!({}), &house), Err(EditError::Unreadable));
 }
 
+/// A file that would be too large was tried once for each of its documents.
+#[test]
+fn a_file_that_would_be_too_large_is_refused_with_its_size() {
+    let text = "a: 1\n---\n".repeat(60);
+    let long = json!({"a": "x".repeat(20_000)});
+    let targets: BTreeMap<usize, Value> = (0..60).map(|it| (it, long.clone())).collect();
+    let done = edit_documents(&text, &targets, &house);
+    assert_eq!(done, Err(EditError::TooLarge(60 * (20_000 + "a: \"\"\n---\n".len()))));
+    let fitting: BTreeMap<usize, Value> = targets.into_iter().take(50).collect();
+    assert!(edit_documents(&text, &fitting, &house).is_ok());
+    let alone = edit("a: 1\n", 0, &json!({"a": "x".repeat(2 << 20)}), &house).unwrap_err();
+    assert_eq!(alone.to_string(), "the file would have 2097158 bytes, 1048576 are allowed");
+}
+
 /// Each row: a file; what its documents shall read as, where they change; the file then.
 /// A file, what its documents become, and the file then.
 type EditedFile = (&'static str, &'static [(usize, &'static str)], &'static str);
