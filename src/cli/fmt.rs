@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::Exit;
 use super::output::Output;
-use super::repository::read_directory;
+use super::repository::{BudgetArgs, read_directory};
 use super::rewrite::rewrite;
 use crate::changeset::house_layout;
 use crate::document::{self, edit_documents, format};
@@ -29,6 +29,8 @@ pub(super) struct FmtCommand {
     /// Write the id into every group without one, so that a new name keeps it
     #[arg(long)]
     ids: bool,
+    #[command(flatten)]
+    budget: BudgetArgs,
 }
 
 /// The order of keys in each kind of file.
@@ -43,7 +45,7 @@ fn order(kind: FileKind) -> &'static [&'static str] {
 
 impl FmtCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let files = read_directory(&self.directory)?;
+        let files = read_directory(&self.directory, self.budget.budget())?;
         let sources: Vec<SourceFile> = files.iter().map(|it| it.source.clone()).collect();
         let (layout, _) = read_layout(&sources);
         let (mut changed, mut faulty) = (0, 0);
@@ -61,11 +63,10 @@ impl FmtCommand {
                 }
             };
             changed += 1;
-            output.note(&source.path);
             if !self.check {
-                let path = self.directory.join(&file.path);
-                rewrite(&path, &formatted)?;
+                rewrite(&self.directory.join(&file.path), &formatted)?;
             }
+            output.note(&source.path);
         }
         let done = if self.check { "would change" } else { "changed" };
         let files = if changed == 1 { "file" } else { "files" };

@@ -37,7 +37,7 @@ pub(super) struct NodesArgs {
     /// The PuppetDB whose inventory lists the nodes
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
-    /// The daemon whose check-ins are the nodes: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb]
+    /// The daemon whose check-ins are the nodes: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb; `validate` uses it only if a policy needs nodes]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]

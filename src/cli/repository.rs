@@ -257,8 +257,8 @@ impl LoadedRepository {
 }
 
 /// Reads the files of a working tree that can have a part in the repository.
-pub(super) fn read_directory(directory: &Path) -> Result<Vec<WorkingFile>> {
-    match working_tree::read(directory, &Meter::new(Budget::DEFAULT)) {
+pub(super) fn read_directory(directory: &Path, budget: Budget) -> Result<Vec<WorkingFile>> {
+    match working_tree::read(directory, &Meter::new(budget)) {
         Ok(files) => Ok(files),
         Err(NotRead::Failed(error)) => Err(error),
         Err(NotRead::Rejected(found)) => bail!("{}", found.message),

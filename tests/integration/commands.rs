@@ -590,6 +590,8 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
     }
     let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
     let said = "groups/a.yaml\ngroups/broken.yaml:1:7: the `[` that opens here is not closed: not formatted\nnodes/n.yaml\n";
+    let over = run(&["fmt", path, "--check", "--commit-budget", "entries=2"]);
+    assert_eq!(over.status, 2, "{}", over.stderr);
     let checked = run(&["fmt", path, "--check"]);
     assert_eq!(
         (checked.status, checked.stderr),
