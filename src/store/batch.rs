@@ -54,7 +54,7 @@ impl Database {
         limits: &StoreLimits,
     ) -> Result<WriteOutcomes, StoreError> {
         self.save_large_answers(nodes)?;
-        self.connections.write(async |connection| {
+        self.write_kept(async |connection| {
             let failed = self.connections.failed("written");
             let dialect = &self.connections.dialect;
             write(connection, dialect, nodes, preparation, limits).await.map_err(failed)

@@ -2,15 +2,18 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the file is opened")]
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use sqlx::AnyConnection;
 
 use super::error::{StoreError, StoreFault};
+use super::generation;
 use super::location::PostgresUrl;
+use super::on_disk::FilesOnDisk;
 use super::schema;
 use super::sql::{Connections, SqlitePlace, Statement, integer};
 use super::tally::{is_counted, recount};
@@ -48,13 +51,9 @@ pub(super) struct Database {
 #[derive(Debug)]
 enum DatabaseKind {
     Memory,
-    /// The file, and which one it was when it was opened.
-    File(PathBuf, FileIdentity),
+    File(FilesOnDisk),
     Server,
 }
-
-/// The device and the inode of a file.
-type FileIdentity = (u64, u64);
 
 impl Database {
     /// Opens memory, which ends with the process.
@@ -64,16 +63,14 @@ impl Database {
         Ok(Self { connections, kind: DatabaseKind::Memory })
     }
 
-    /// Opens a file, and makes it where there is none.
+    /// Opens a file that was made with its tables.
     pub(super) fn open_file(path: &Path, cache: usize) -> Result<Self, StoreError> {
-        let is_new = !path.exists();
-        if is_new {
-            // Facts hold secrets: SQLite gives the files beside this one the same mode.
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        }
-        let metadata = examine_file(path)?;
-        let identity = identity(&metadata);
+        generation::check(path, examine_file(path)?.ino())?;
         let connections = Connections::open_sqlite(&SqlitePlace::File(path.to_owned()), cache)?;
+        if !schema::has_tables(&connections)? {
+            let reason = "the file has no tables: it was emptied, or its log (`-wal`) is missing";
+            return Err(StoreError::new(StoreFault::Damaged, "opened", reason));
+        }
         schema::migrate(&connections)?;
         // A full disk can still be read.
         if !connections.read(async |connection| is_counted(connection).await)? {
@@ -81,12 +78,15 @@ impl Database {
                 recount(connection).await.map_err(connections.failed("opened"))
             })?;
         }
-        if let Some(directory) = path.parent().filter(|_| is_new) {
-            // Else the name may be gone after a power failure, with all that was promised.
-            File::open(directory)?.sync_all()?;
-        }
-        let kind = DatabaseKind::File(path.to_owned(), identity);
+        let kind = DatabaseKind::File(FilesOnDisk::new(path)?);
         Ok(Self { connections, kind })
+    }
+
+    /// Makes the tables in an empty file, and closes it.
+    pub(super) fn make_tables(path: &Path) -> Result<(), StoreError> {
+        let connections = Connections::open_sqlite(&SqlitePlace::File(path.to_owned()), 0)?;
+        schema::migrate(&connections)?;
+        connections.close_now()
     }
 
     /// Connects to a server.
@@ -108,14 +108,75 @@ impl Database {
 
     /// Returns whether this is a file.
     pub(super) fn has_file(&self) -> bool {
-        matches!(self.kind, DatabaseKind::File(..))
+        self.files().is_some()
     }
 
-    /// Returns whether the file that is open is still the one of its name: what is written to a file
+    fn files(&self) -> Option<&FilesOnDisk> {
+        match &self.kind {
+            DatabaseKind::File(files) => Some(files),
+            DatabaseKind::Memory | DatabaseKind::Server => None,
+        }
+    }
+
+    /// Returns whether the file and its log are still those of their names, and whole: what is written to a file
     /// that was removed is gone at the next start.
     pub(super) fn is_in_place(&self) -> bool {
-        let DatabaseKind::File(path, opened) = &self.kind else { return true };
-        std::fs::metadata(path).is_ok_and(|it| identity(&it) == *opened)
+        self.files().is_none_or(|it| it.are_in_place(|| self.bytes()))
+    }
+
+    /// Returns whether the file that is open is still the one of its name.
+    pub(super) fn has_name(&self) -> bool {
+        self.files().is_none_or(FilesOnDisk::has_name)
+    }
+
+    /// Returns how many bytes the file has when nothing is left in its log.
+    fn bytes(&self) -> Option<u64> {
+        let bytes = self.connections.read(async |connection| {
+            let product = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+            let row = Statement::new(product).first(connection).await?;
+            row.as_ref().map(|it| integer(it, 0)).transpose()
+        });
+        u64::try_from(bytes.ok()??).ok()
+    }
+
+    /// Runs an operation in a transaction that writes, from which it shows whether the file lost something.
+    /// [`Self::save_generation`] makes it so.
+    pub(super) fn write_kept<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let due = self.files().and_then(|it| Some((it, it.next_generation()?)));
+        let Some((files, begin)) = due else { return self.connections.write(operation) };
+        let (number, done) = self.connections.write(async |connection| {
+            let number = generation::advance(connection).await;
+            let number = number.map_err(self.connections.failed("written"))?;
+            Ok((number, operation(connection).await?))
+        })?;
+        files.note_generation(begin, number);
+        Ok(done)
+    }
+
+    /// Notes beside the file what it has at least, where that is not noted.
+    pub(super) fn save_generation(&self) {
+        if let Some(files) = self.files() {
+            files.save_generation();
+        }
+    }
+
+    /// Moves the log into the file; returns whether nothing is left of it.
+    pub(super) fn truncate_log(&self) -> Result<bool, StoreError> {
+        if let Some(files) = self.files() {
+            files.note_emptied_log();
+        }
+        self.connections.truncate_log()
+    }
+
+    /// Closes the database for good.
+    pub(super) fn end(&self) {
+        self.close();
+        if let Some(files) = self.files() {
+            files.remove_generation();
+        }
     }
 
     /// Closes the database for all that read it.
@@ -149,7 +210,7 @@ impl Database {
     /// Examines the whole file for damage. Takes as long as reading it does.
     pub(super) fn examine(&self) -> Result<(), StoreError> {
         // What is in memory has not been on a disk.
-        if !matches!(self.kind, DatabaseKind::File(..)) {
+        if !self.has_file() {
             return Ok(());
         }
         let found = self.connections.examine(async |connection| {
@@ -173,10 +234,6 @@ impl Database {
     }
 }
 
-fn identity(metadata: &Metadata) -> FileIdentity {
-    (metadata.dev(), metadata.ino())
-}
-
 /// How many bytes the smallest database has; SQLite takes some smaller files for new ones.
 const SMALLEST: u64 = 512;
 
@@ -190,7 +247,7 @@ fn examine_file(path: &Path) -> Result<Metadata, StoreError> {
     }
     let access = Access::READ_OK | Access::WRITE_OK;
     accessat(CWD, path, access, AtFlags::EACCESS).map_err(std::io::Error::from)?;
-    if (1..SMALLEST).contains(&metadata.len()) {
+    if metadata.len() < SMALLEST {
         let reason = "the file is not a database of SQLite";
         return Err(StoreError::new(StoreFault::Damaged, "opened", reason));
     }

@@ -100,7 +100,7 @@ impl StoreFile {
         }
     }
 
-    /// Returns the open file, opening it where it is closed, and moving it where its name is gone.
+    /// Returns the open file, opening it where it is closed, and writing it again where it or its log is gone.
     pub(super) fn ready(&self) -> Result<Arc<Database>, StoreError> {
         let known = match &self.state().file {
             FileState::Open(database) => Some(Arc::clone(database)),
@@ -114,7 +114,9 @@ impl StoreFile {
             Some(database) if database.is_in_place() => return Ok(database),
             Some(database) => {
                 if self.state().health.failing.is_none() {
-                    tracing::warn!("the file of the check-ins was removed; writing it once more");
+                    tracing::warn!(
+                        "the file of the check-ins or its log was removed or cut off; writing all once more"
+                    );
                 }
                 self.replace(&database)?
             }
@@ -123,11 +125,17 @@ impl StoreFile {
         Ok(self.use_from_now_on(opened))
     }
 
-    /// Writes the content of a file whose name is gone to a new one, and opens that. Where it cannot be written, the
-    /// old one stays open: nothing else has its content, and it can be read.
+    /// Writes the content of a file whose name is gone, or a part of it, to a new one, and opens that. Where it cannot
+    /// be written, the old one stays open: nothing else has its content, and it can be read. Where it cannot be read, it
+    /// is damaged.
     fn replace(&self, database: &Arc<Database>) -> Result<Database, StoreError> {
-        if let Some(path) = self.settings.location.path().filter(|it| !it.exists()) {
-            write_again(path, database)?;
+        let path = self.settings.location.path();
+        if let Some(path) = path.filter(|it| !it.exists() || database.has_name()) {
+            let written = write_again(path, database);
+            written.map_err(|error| match error.calls_for_a_new_file() {
+                true => self.fail(database, error),
+                false => error,
+            })?;
             self.state().file = FileState::Opening;
             database.close();
         }
@@ -200,7 +208,7 @@ impl StoreFile {
             FileState::Open(database) if database.has_file() => Arc::clone(database),
             _ => return,
         };
-        open.close();
+        open.end();
     }
 
     /// Notes that a file was put aside.

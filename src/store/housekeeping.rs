@@ -34,7 +34,7 @@ impl Database {
 
     /// Deletes the nodes that a statement finds, with the answers that they alone had.
     fn delete(&self, nodes: Statement) -> Result<usize, StoreError> {
-        self.connections.write(async |connection| {
+        self.write_kept(async |connection| {
             let failed = self.connections.failed("written");
             let dialect = &self.connections.dialect;
             delete(connection, dialect, nodes).await.map_err(failed)
@@ -88,7 +88,7 @@ impl Database {
             let free = Statement::new("PRAGMA freelist_count").first(connection).await?;
             free.as_ref().map_or(Ok(0), |it| integer(it, 0))
         })?;
-        Ok(self.connections.truncate_log()? && free == 0)
+        Ok(self.truncate_log()? && free == 0)
     }
 }
 

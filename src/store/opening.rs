@@ -2,67 +2,117 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the file is renamed")]
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
+use super::generation;
 use super::location::StoreLocation;
+use super::on_disk::has_content;
 use super::settings::StoreSettings;
 
 /// What stands between the name of the file and the time when it was put aside.
 const MARK: &str = ".damaged-";
+
+/// What stands beside a file, and would be taken for that of another one in its place.
+const LOGS: [&str; 2] = ["-wal", "-shm"];
 
 /// Opens the database; a file that cannot be used is put aside, and an empty one takes its place.
 pub(super) fn open(settings: &StoreSettings) -> Result<Database, StoreError> {
     match &settings.location {
         StoreLocation::Memory => Database::in_memory(settings.cache),
         StoreLocation::Postgres(url) => Database::connect(url),
-        StoreLocation::Sqlite(path) => match Database::open_file(path, settings.cache) {
+        StoreLocation::Sqlite(path) => match open_or_make(path, settings.cache) {
             Err(error) if error.calls_for_a_new_file() => {
                 put_aside(path, &error)?;
-                Database::open_file(path, settings.cache)
+                open_or_make(path, settings.cache)
             }
             opened => opened,
         },
     }
 }
 
+fn open_or_make(path: &Path, cache: usize) -> Result<Database, StoreError> {
+    if !path.exists() {
+        make(path)?;
+    }
+    Database::open_file(path, cache)
+}
+
+/// Makes a file with its tables under another name, and renames it: a file of the store that has none is damaged.
+fn make(path: &Path) -> Result<(), StoreError> {
+    if path.is_symlink() {
+        // The disk with the file is away.
+        return Err(io::Error::from(ErrorKind::AlreadyExists).into());
+    }
+    let new = remove_new(path);
+    // Facts hold secrets: SQLite gives the files beside this one the same mode.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    Database::make_tables(&new)?;
+    put_in_place(&new, path)
+}
+
+/// Returns the name under which the file is made, without what an interrupted attempt left.
+fn remove_new(path: &Path) -> PathBuf {
+    let new = beside(path, ".new");
+    for it in LOGS.map(|it| beside(&new, it)).iter().chain([&new, &beside(&new, "-journal")]) {
+        std::fs::remove_file(it).ok();
+    }
+    new
+}
+
+/// Renames a file that is closed to the name of the store.
+fn put_in_place(new: &Path, path: &Path) -> Result<(), StoreError> {
+    if has_content(&beside(new, "-wal")) {
+        return Err(StoreError::new(StoreFault::Io, "written", "the new file cannot be closed"));
+    }
+    // The log is found by the name of the file, and must not be taken for that of the new one.
+    for log in LOGS {
+        std::fs::remove_file(beside(path, log)).ok();
+    }
+    generation::remove(path);
+    std::fs::rename(new, path)?;
+    // Else the name may be gone after a power failure, with all that was promised.
+    Ok(sync_directory(path)?)
+}
+
+/// Writes to disk which files the directory of a file has.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
 /// Opens the database; where the file does not exist, memory stands for it. A store that was never
-/// written to has no file, so that no damage can make it look like one that lost something.
+/// written to has no file and no log, so that no damage can make it look like one that lost something.
 pub(super) fn open_existing(settings: &StoreSettings) -> Result<Database, StoreError> {
     match settings.location.path() {
         Some(path) if matches!(path.try_exists(), Ok(false)) && !path.is_symlink() => {
+            if has_content(&beside(path, "-wal")) {
+                let reason = "the file is gone, and its log (`-wal`) is there";
+                put_aside(path, &StoreError::new(StoreFault::Damaged, "opened", reason))?;
+            }
             Database::in_memory(settings.cache)
         }
         _ => open(settings),
     }
 }
 
-/// Writes the content of an open database to its path, where the file is gone. The database stays open: until it is
+/// Writes the content of an open database to its path, where the file or a part of it is gone. The database stays open: until it is
 /// done, nothing else has that content.
 pub(super) fn write_again(path: &Path, database: &Database) -> Result<(), StoreError> {
-    let copy = beside(path, ".new");
-    // One that an interrupted attempt left.
-    std::fs::remove_file(&copy).ok();
+    let copy = remove_new(path);
     database.copy_to(&copy)?;
     std::fs::set_permissions(&copy, Permissions::from_mode(0o600))?;
-    // The log is found by the name of the file, and must not be taken for that of the new one.
-    for log in ["-wal", "-shm"] {
-        std::fs::remove_file(beside(path, log)).ok();
-    }
-    std::fs::rename(&copy, path)?;
-    if let Some(directory) = path.parent() {
-        File::open(directory)?.sync_all()?;
-    }
-    Ok(())
+    put_in_place(&copy, path)
 }
 
 /// Returns the path of a file whose name is longer.
-fn beside(path: &Path, log: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, log: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(log);
     name.into()
@@ -73,14 +123,23 @@ pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreErro
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let now = Timestamp::now().strftime("%Y%m%dT%H%M%S%3fZ");
     let aside = path.with_file_name(format!("{name}{MARK}{now}"));
-    std::fs::rename(path, &aside).map_err(|failure| {
+    let moved = std::fs::rename(path, &aside).or_else(|failure| match failure.kind() {
+        // What it held is lost all the same, and must not count as unknown.
+        ErrorKind::NotFound => {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map(drop)
+        }
+        _ => Err(failure),
+    });
+    moved.map_err(|failure| {
         let reason = format!("{error}, and the file cannot be put aside: {failure}");
         StoreError::new(StoreFault::Io, "opened", reason)
     })?;
     // The log holds the newest rows, and would be taken for that of the next file.
-    for log in ["-wal", "-shm"] {
+    for log in LOGS {
         std::fs::rename(beside(path, log), beside(&aside, log)).ok();
     }
+    // Who puts the file back wants it as it is.
+    generation::remove(path);
     tracing::error!(
         %error,
         path = %aside.display(),

@@ -62,6 +62,16 @@ fn newest(connections: &Connections) -> Result<Option<usize>, StoreError> {
     })
 }
 
+/// Returns whether a database of SQLite has had any migration.
+pub(super) fn has_tables(connections: &Connections) -> Result<bool, StoreError> {
+    connections.read(async |connection| {
+        let tables =
+            Statement::new("SELECT COUNT(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'");
+        let row = tables.first(connection).await?;
+        Ok(row.as_ref().map_or(Ok(0), |it| integer(it, 0))? > 0)
+    })
+}
+
 /// Brings the tables of a database up to date.
 pub(super) fn migrate(connections: &Connections) -> Result<(), StoreError> {
     let migrator = Migrator::with_migrations(migrations(&connections.dialect));

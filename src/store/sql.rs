@@ -40,6 +40,9 @@ const CONNECTION: Duration = Duration::from_secs(5);
 /// How long a statement of SQLite waits for another process that writes, in milliseconds.
 const BUSY: u32 = 5_000;
 
+/// How many bytes of an empty log SQLite keeps.
+pub(super) const LONGEST_LOG: u64 = 16 << 20;
+
 /// How many connections read at the same time for agents and clients of the API.
 const READERS: u32 = 3;
 
@@ -119,7 +122,7 @@ impl Connections {
     pub(super) fn open_sqlite(place: &SqlitePlace, cache: usize) -> Result<Self, StoreError> {
         let url = match place {
             SqlitePlace::Memory => "sqlite::memory:".to_owned(),
-            SqlitePlace::File(path) => sqlite_url(path)?,
+            SqlitePlace::File(path) => sqlite_url(path, "rw")?,
         };
         let options = connect_options(&url)?;
         // Half for the connection that writes; SQLite counts KiB if negative.
@@ -331,18 +334,30 @@ impl Drop for Connections {
 }
 
 impl Connections {
-    /// Closes all connections, once they are not used any more.
-    pub(super) fn close(&self) {
+    /// Closes all connections, once they are not used any more, and waits for it. Blocking.
+    pub(super) fn close_now(&self) -> Result<(), StoreError> {
+        wait_for(OPERATION, "written", async {
+            self.closing().await;
+            Ok(())
+        })
+    }
+
+    fn closing(&self) -> impl Future<Output = ()> + Send + use<> {
         let Self { writer, readers, of_pages, examiner, .. } = self;
         let [writer, readers, of_pages, examiner] =
             [writer, readers, of_pages, examiner].map(Clone::clone);
-        let close = async move {
+        async move {
             readers.close().await;
             of_pages.close().await;
             writer.close().await;
             // An examination of a large file goes on until the process ends.
             tokio::time::timeout(EXAMINATION, examiner.close()).await.ok();
-        };
+        }
+    }
+
+    /// Closes all connections, once they are not used any more.
+    pub(super) fn close(&self) {
+        let close = self.closing();
         let Ok(runtime) = runtime() else { return };
         if tokio::runtime::Handle::try_current().is_ok() {
             runtime.spawn(close);
@@ -379,13 +394,28 @@ fn open_yielding(pools: [&AnyPool; 3]) -> Result<(), StoreError> {
     })
 }
 
-fn sqlite_url(path: &Path) -> Result<String, StoreError> {
+/// Reads the generation of a database that is not open, and leaves its log as it is: a connection that may write
+/// removes the log when it ends. Blocking.
+pub(super) fn read_generation(path: &Path) -> Result<i64, StoreError> {
+    let options = connect_options(&sqlite_url(path, "ro")?)?;
+    wait_for(OPERATION, "opened", async {
+        let read = async {
+            let mut connection = options.connect().await?;
+            let row = Statement::new("PRAGMA user_version").first(&mut connection).await?;
+            connection.close().await?;
+            row.as_ref().map_or(Ok(0), |it| integer(it, 0))
+        };
+        read.await.map_err(failed(&Dialect::Sqlite, "opened"))
+    })
+}
+
+fn sqlite_url(path: &Path, mode: &str) -> Result<String, StoreError> {
     let text = path.to_str().ok_or_else(|| {
         let reason = format!("`{}` is not UTF-8", path.display());
         StoreError::new(StoreFault::Io, "opened", reason)
     })?;
     // The file is there: a connection that made an empty one would lose what is open.
-    Ok(format!("sqlite:{}?mode=rw", utf8_percent_encode(text, PATH)))
+    Ok(format!("sqlite:{}?mode={mode}", utf8_percent_encode(text, PATH)))
 }
 
 fn connect_options(url: &str) -> Result<AnyConnectOptions, StoreError> {
@@ -409,7 +439,7 @@ async fn prepare_sqlite(
         "PRAGMA synchronous = FULL".to_owned(),
         // What is deleted is overwritten.
         "PRAGMA secure_delete = ON".to_owned(),
-        "PRAGMA journal_size_limit = 16777216".to_owned(),
+        format!("PRAGMA journal_size_limit = {LONGEST_LOG}"),
         cache_size.to_owned(),
     ];
     for setting in settings {
@@ -439,10 +469,16 @@ fn failed(dialect: &Dialect, action: &'static str) -> impl Fn(sqlx::Error) -> St
     move |error| StoreError::new(fault_of(&dialect, &error), action, error.to_string())
 }
 
+/// The log ends before a row that was written to it.
+const SHORT_READ: u32 = 522;
+
 fn fault_of(dialect: &Dialect, error: &sqlx::Error) -> StoreFault {
     match (dialect, error) {
         (Dialect::Sqlite, sqlx::Error::Database(error)) => {
             let code = error.code().and_then(|it| it.parse::<u32>().ok()).unwrap_or_default();
+            if code == SHORT_READ {
+                return StoreFault::Damaged;
+            }
             // The lowest byte is the kind.
             match code & 0xff {
                 11 | 26 => StoreFault::Damaged,

@@ -228,7 +228,9 @@ impl StoreWriter {
             }
             Ok(())
         };
-        former::import(former, &mut keep, || self.file.find_put_aside())
+        former::import(former, &mut keep, || self.file.find_put_aside())?;
+        database.save_generation();
+        Ok(())
     }
 
     /// Writes some of what waits.
@@ -273,6 +275,7 @@ impl StoreWriter {
                 });
                 let written = self.pending.queue().written();
                 drop((written, batch));
+                database.save_generation();
                 Ok(Wrote::Some)
             }
             Err(error) => {
@@ -307,7 +310,10 @@ impl StoreWriter {
         if known == Ok(true) {
             // The node is deleted, whatever becomes of this.
             self.give_back(&database);
+            database.save_generation();
         }
+        // As it is with what is written.
+        let known = known.and_then(|it| self.file.ready().map(|_| it));
         drop(turn);
         Ok(known? || waited)
     }

@@ -61,6 +61,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: || damaged(&|path, sound| std::fs::write(path, &sound[..3000]).unwrap()),
     },
     Fault {
+        name: "check-ins::emptied",
+        promise: "an emptied file is put aside like a damaged one",
+        injection: "the file is truncated to 0 bytes",
+        speed: Speed::Fast,
+        run: || damaged(&|path, _| std::fs::write(path, "").unwrap()),
+    },
+    Fault {
+        name: "check-ins::lost-log",
+        promise: "a file that lost its log is put aside like a damaged one",
+        injection: "SIGKILL; then the log is removed, emptied, or changed in one byte of its header",
+        speed: Speed::Fast,
+        run: lost_log,
+    },
+    Fault {
         name: "check-ins::another-version",
         promise: "a file in the format of another version is put aside like a damaged one",
         injection: "the version in the file's header is changed",
@@ -100,7 +114,14 @@ pub(crate) const FAULTS: &[Fault] = &[
         promise: "facts that are acknowledged after the file was removed are on disk, with those before",
         injection: "`rm nodes.sqlite` while the daemon runs, then SIGKILL",
         speed: Speed::Fast,
-        run: deleted_file,
+        run: || deleted_file("nodes.sqlite"),
+    },
+    Fault {
+        name: "check-ins::deleted-log",
+        promise: "facts that are acknowledged after the log of the file was removed are on disk, with those before",
+        injection: "`rm nodes.sqlite-wal` while the daemon runs, then SIGKILL",
+        speed: Speed::Fast,
+        run: || deleted_file("nodes.sqlite-wal"),
     },
     Fault {
         name: "check-ins::made-up-names",
@@ -494,11 +515,36 @@ fn names_alone() -> Seen {
     Seen::Held("answered before and after; the first facts make the file".to_owned())
 }
 
-fn deleted_file() -> Seen {
+fn lost_log() -> Seen {
+    let damages: [fn(&Path); 3] = [
+        |log| std::fs::remove_file(log).unwrap(),
+        |log| std::fs::write(log, "").unwrap(),
+        |log| {
+            let mut bytes = std::fs::read(log).unwrap();
+            bytes[17] ^= 1;
+            std::fs::write(log, bytes).unwrap();
+        },
+    ];
+    for damage in damages {
+        let site = Site::new();
+        let daemon = site.start(&[]);
+        assert_eq!(upload(&daemon, "web1", ""), 201);
+        assert_eq!(by_name(&daemon, "web1"), 200);
+        daemon.kill();
+        damage(&site.data.path().join("nodes.sqlite-wal"));
+        let daemon = site.start(&[]);
+        classifies(&daemon);
+        assert_eq!(by_name(&daemon, "web1"), 503);
+        daemon.wait_until("the condition says it", |it| condition(it, "CheckInsLost").is_some());
+    }
+    Seen::Held("\"CheckInsLost\" three times".to_owned())
+}
+
+fn deleted_file(name: &str) -> Seen {
     let site = Site::new();
     let daemon = site.start(&[]);
     assert_eq!(upload(&daemon, "before", ""), 201);
-    std::fs::remove_file(site.store()).unwrap();
+    std::fs::remove_file(site.data.path().join(name)).unwrap();
     assert_eq!(upload(&daemon, "after", ""), 201);
     daemon.kill();
     let daemon = site.start(&[]);

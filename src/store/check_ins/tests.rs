@@ -69,6 +69,7 @@ mod fleet;
 mod history;
 mod large;
 mod load;
+mod lost_log;
 mod replicas;
 mod year;
 
