@@ -23,6 +23,7 @@ mod generation;
 mod housekeeping;
 mod listing;
 mod location;
+mod log_scan;
 mod on_disk;
 mod opening;
 mod pending;

@@ -13,7 +13,8 @@ use sqlx::AnyConnection;
 use super::error::{StoreError, StoreFault};
 use super::generation;
 use super::location::PostgresUrl;
-use super::on_disk::FilesOnDisk;
+use super::log_scan;
+use super::on_disk::{FilesOnDisk, log_of};
 use super::schema;
 use super::sql::{Connections, SqlitePlace, Statement, integer};
 use super::tally::{is_counted, recount};
@@ -65,7 +66,12 @@ impl Database {
 
     /// Opens a file that was made with its tables.
     pub(super) fn open_file(path: &Path, cache: usize) -> Result<Self, StoreError> {
-        generation::check(path, examine_file(path)?.ino())?;
+        let metadata = examine_file(path)?;
+        if log_scan::is_damaged(&log_of(path)?) {
+            let reason = "its log (`-wal`) is damaged, and with it what was written after that";
+            return Err(StoreError::new(StoreFault::Damaged, "opened", reason));
+        }
+        generation::check(path, metadata.ino())?;
         let connections = Connections::open_sqlite(&SqlitePlace::File(path.to_owned()), cache)?;
         if !schema::has_tables(&connections)? {
             let reason = "the file has no tables: it was emptied, or its log (`-wal`) is missing";
@@ -139,8 +145,8 @@ impl Database {
         u64::try_from(bytes.ok()??).ok()
     }
 
-    /// Runs an operation in a transaction that writes, from which it shows whether the file lost something.
-    /// [`Self::save_generation`] makes it so.
+    /// Runs an operation in a transaction that writes. Some of them begin a generation, by which it shows whether the
+    /// file lost something; [`Self::save_generation`] follows where nothing waits for it.
     pub(super) fn write_kept<T>(
         &self,
         operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, StoreError>,

@@ -49,13 +49,15 @@ pub(super) struct GenerationBegin {
     at: Instant,
     /// When the log was moved into the file last: until then the file alone is of an earlier generation.
     modified: SystemTime,
+    /// Whether no other one began since then.
+    is_first: bool,
 }
 
 impl FilesOnDisk {
     /// Notes which files a database has that was opened just now.
     pub(super) fn new(path: &Path) -> Result<Self, StoreError> {
         let metadata = std::fs::metadata(path)?;
-        let log = beside(&std::fs::canonicalize(path)?, "-wal");
+        let log = log_of(path)?;
         let seen_log = std::fs::metadata(&log).ok().map(|it| (identity(&it), it.len()));
         let seen = SeenFiles { bytes: metadata.len(), log: seen_log, begun: None, unsaved: None };
         let identity = identity(&metadata);
@@ -100,17 +102,22 @@ impl FilesOnDisk {
     pub(super) fn next_generation(&self) -> Option<GenerationBegin> {
         let at = Instant::now();
         let modified = std::fs::metadata(&self.path).and_then(|it| it.modified()).ok()?;
-        let is_due = self.seen.lock().begun.is_none_or(|it| {
-            it.modified != modified || at.saturating_duration_since(it.at) >= GENERATION
-        });
-        is_due.then_some(GenerationBegin { at, modified })
+        let begun = self.seen.lock().begun;
+        let is_first = begun.is_none_or(|it| it.modified != modified);
+        let is_old = begun.is_none_or(|it| at.saturating_duration_since(it.at) >= GENERATION);
+        (is_first || is_old).then_some(GenerationBegin { at, modified, is_first })
     }
 
-    /// Notes that a generation is on disk.
+    /// Notes that a generation is on disk. The first after the log was moved is saved at once: without it, a file that
+    /// loses all of its log looks whole.
     pub(super) fn note_generation(&self, begin: GenerationBegin, number: i64) {
         let mut seen = self.seen.lock();
         seen.begun = Some(begin);
         seen.unsaved = Some(number);
+        drop(seen);
+        if begin.is_first {
+            self.save_generation();
+        }
     }
 
     /// Notes beside the file which generation it has at least.
@@ -129,6 +136,11 @@ impl FilesOnDisk {
             generation::remove(&self.path);
         }
     }
+}
+
+/// Returns where the log of a file is that exists.
+pub(super) fn log_of(path: &Path) -> Result<PathBuf, StoreError> {
+    Ok(beside(&std::fs::canonicalize(path)?, "-wal"))
 }
 
 fn identity(metadata: &Metadata) -> FileIdentity {

@@ -248,3 +248,64 @@ fn a_file_or_log_that_is_removed_or_cut_while_it_is_open_loses_nothing_unnoticed
         }
     }
 }
+
+/// How many bytes a page has in the log.
+const PAGE: usize = 4096 + 24;
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Writes five nodes one after the other; returns where in the log each ended.
+fn written_one_by_one(path: &Path) -> (CheckIns, Vec<usize>) {
+    let store = opened(Some(path));
+    let log = beside(path, "-wal");
+    let ends = NAMES.map(|name| {
+        write(&store, &[name]);
+        usize::try_from(std::fs::metadata(&log).unwrap().len()).unwrap()
+    });
+    (store, ends.to_vec())
+}
+
+#[test]
+fn a_damaged_byte_within_the_log_loses_nothing_unnoticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.sqlite");
+    let (_store, ends) = written_one_by_one(&path);
+    // Checksums and salts of the first pages of each write, and some of all bytes.
+    let heads = ends[..3].iter().flat_map(|it| [it + 9, it + 17, it + 30]);
+    let positions: Vec<usize> = heads.chain((40..ends[4]).step_by(23_456)).collect();
+    let mut lost = 0;
+    for position in positions {
+        let (_directory, copy) = killed(&path);
+        flip(&beside(&copy, "-wal"), position);
+        let store = opened(Some(&copy));
+        // Nothing was written after the last one, which shows that it was written.
+        for name in &NAMES[..3] {
+            let found = store.get(name).unwrap().whole();
+            assert!(!matches!(found, Ok(None)), "{name}, {position} of {ends:?}");
+        }
+        lost += usize::from(find_put_aside(&copy).is_some());
+    }
+    assert!(lost > 5, "{lost}");
+}
+
+#[test]
+fn a_write_that_a_power_failure_interrupted_is_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.sqlite");
+    let (_store, ends) = written_one_by_one(&path);
+    let (before, end) = (ends[3], ends[4]);
+    // Pages reach the disk in any order, or not at all.
+    for missing in (before..end).step_by(PAGE) {
+        for also in [before, end - PAGE] {
+            let (_directory, copy) = killed(&path);
+            let mut bytes = std::fs::read(beside(&copy, "-wal")).unwrap();
+            bytes[missing..missing + PAGE].fill(0);
+            bytes[also + 40..also + PAGE].fill(0);
+            std::fs::write(beside(&copy, "-wal"), bytes).unwrap();
+            assert_whole("a missing page", &copy, &NAMES[..4]);
+        }
+        let (_directory, copy) = killed(&path);
+        cut(&beside(&copy, "-wal"), missing as u64 + 7);
+        assert_whole("a missing end", &copy, &NAMES[..4]);
+    }
+}
