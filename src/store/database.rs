@@ -1,7 +1,5 @@
 //! An open database of check-ins: SQLite or PostgreSQL, with the same statements.
 
-#![expect(clippy::disallowed_methods, reason = "this is where the file is opened")]
-
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -132,9 +132,9 @@ impl StoreFile {
         let path = self.settings.location.path();
         if let Some(path) = path.filter(|it| !it.exists() || database.has_name()) {
             let written = write_again(path, database);
-            written.map_err(|error| match error.calls_for_a_new_file() {
-                true => self.fail(database, error),
-                false => error,
+            written.map_err(|error| match error.fault {
+                StoreFault::Damaged => self.fail(database, error),
+                _ => error,
             })?;
             self.state().file = FileState::Opening;
             database.close();

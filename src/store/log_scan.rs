@@ -11,11 +11,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-const HEADER: usize = 32;
-const PAGE_HEADER: usize = 24;
-
 /// The first bytes of a log, but for the last bit, which says how checksums read numbers.
 const MAGIC: u32 = 0x377f_0682;
+
+/// Four bytes that are a number, the highest first, unless a checksum reads them.
+type Word = [u8; 4];
 
 type Checksum = (u32, u32);
 
@@ -23,7 +23,8 @@ type Checksum = (u32, u32);
 #[derive(Debug)]
 struct LogReader {
     is_big_endian: bool,
-    salts: [u8; 8],
+    salts: [Word; 2],
+    page_size: usize,
     /// Where the checksum of the next page goes on from, as long as all are right.
     sound: Option<Checksum>,
     /// The same behind the end of a write with a wrong page.
@@ -39,17 +40,15 @@ pub(super) fn is_damaged(log: &Path) -> bool {
 }
 
 fn scan(mut log: impl Read) -> io::Result<bool> {
-    let mut header = [0; HEADER];
+    let mut header = [0; 32];
     log.read_exact(&mut header)?;
-    let Some(mut reader) = LogReader::new(&header) else { return Ok(false) };
-    let page_size = number(&header[8..12]);
-    if !page_size.is_power_of_two() || !(512..=65_536).contains(&page_size) {
-        return Ok(false);
-    }
-    let mut page = vec![0; PAGE_HEADER + page_size as usize];
+    let Some(mut reader) = LogReader::new(header.as_chunks().0) else { return Ok(false) };
+    let (mut header, mut content) = ([0; 24], vec![0; reader.page_size]);
     loop {
-        match log.read_exact(&mut page) {
-            Ok(()) if reader.shows_damage(&page) => return Ok(true),
+        match log.read_exact(&mut header).and_then(|()| log.read_exact(&mut content)) {
+            Ok(()) if reader.shows_damage(header.as_chunks().0, content.as_chunks().0) => {
+                return Ok(true);
+            }
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
@@ -58,23 +57,32 @@ fn scan(mut log: impl Read) -> io::Result<bool> {
 }
 
 impl LogReader {
-    fn new(header: &[u8; HEADER]) -> Option<Self> {
-        let magic = number(&header[..4]);
+    fn new(header: &[Word]) -> Option<Self> {
+        let [start @ .., sum, of_sum] = header else { return None };
+        let [magic, _, page_size, _, salts @ ..] = start else { return None };
+        let magic = u32::from_be_bytes(*magic);
         let is_big_endian = magic & 1 == 1;
-        let sum = checksum(is_big_endian, (0, 0), &header[..24]);
-        let is_sound = magic & !1 == MAGIC && sum == stored(&header[24..]);
-        let salts = header[16..24].try_into().ok()?;
-        is_sound.then_some(Self { is_big_endian, salts, sound: Some(sum), behind_end: None })
+        let sum = stored(*sum, *of_sum);
+        let is_sound = magic & !1 == MAGIC && checksum(is_big_endian, (0, 0), start) == sum;
+        let page_size = u32::from_be_bytes(*page_size);
+        let is_size = page_size.is_power_of_two() && (512..=65_536).contains(&page_size);
+        (is_sound && is_size).then_some(Self {
+            is_big_endian,
+            salts: salts.try_into().ok()?,
+            page_size: usize::try_from(page_size).ok()?,
+            sound: Some(sum),
+            behind_end: None,
+        })
     }
 
     /// Takes the next page; returns whether one before it is damaged for certain.
-    fn shows_damage(&mut self, page: &[u8]) -> bool {
-        let (header, content) = page.split_at(PAGE_HEADER);
-        let sum = stored(&header[16..]);
+    fn shows_damage(&mut self, header: &[Word], content: &[Word]) -> bool {
+        let [page, end, salts @ .., sum, of_sum] = header else { return false };
+        let sum = stored(*sum, *of_sum);
         // Pages from before the log began again have other salts.
-        let is_of_log = header[8..16] == self.salts;
+        let is_of_log = salts == self.salts;
         let goes_on_from = |before: Checksum| {
-            let of_header = checksum(self.is_big_endian, before, &header[..8]);
+            let of_header = checksum(self.is_big_endian, before, &[*page, *end]);
             is_of_log && checksum(self.is_big_endian, of_header, content) == sum
         };
         if self.sound.is_some_and(goes_on_from) {
@@ -85,26 +93,21 @@ impl LogReader {
             return true;
         }
         self.sound = None;
-        let is_end = number(&header[4..8]) != 0;
+        let is_end = u32::from_be_bytes(*end) != 0;
         self.behind_end = (is_of_log && is_end).then_some(sum);
         false
     }
 }
 
-fn number(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+fn stored(first: Word, second: Word) -> Checksum {
+    (u32::from_be_bytes(first), u32::from_be_bytes(second))
 }
 
-fn stored(bytes: &[u8]) -> Checksum {
-    (number(&bytes[..4]), number(&bytes[4..8]))
-}
-
-fn checksum(is_big_endian: bool, before: Checksum, bytes: &[u8]) -> Checksum {
-    let read = |bytes: [u8; 4]| match is_big_endian {
-        true => u32::from_be_bytes(bytes),
-        false => u32::from_le_bytes(bytes),
+fn checksum(is_big_endian: bool, before: Checksum, words: &[Word]) -> Checksum {
+    let read = |word: Word| match is_big_endian {
+        true => u32::from_be_bytes(word),
+        false => u32::from_le_bytes(word),
     };
-    let (words, _) = bytes.as_chunks::<4>();
     let (pairs, _) = words.as_chunks::<2>();
     pairs.iter().fold(before, |(mut first, mut second), [one, two]| {
         first = first.wrapping_add(read(*one)).wrapping_add(second);
