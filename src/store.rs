@@ -10,6 +10,7 @@
 //! before a transaction (`prepared`), and writes it in batches (`batch`).
 
 mod batch;
+mod beside;
 mod changes;
 mod check_in;
 mod check_ins;

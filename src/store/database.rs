@@ -8,11 +8,12 @@ use std::time::Duration;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sqlx::AnyConnection;
 
+use super::beside::log_of;
 use super::error::{StoreError, StoreFault};
 use super::generation;
 use super::location::PostgresUrl;
 use super::log_scan;
-use super::on_disk::{FilesOnDisk, log_of};
+use super::on_disk::FilesOnDisk;
 use super::schema;
 use super::sql::{Connections, SqlitePlace, Statement, integer};
 use super::tally::{is_counted, recount};

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 use sqlx::AnyConnection;
 
+use super::beside::{beside, sync_directory};
 use super::error::{StoreError, StoreFault};
-use super::opening::{beside, sync_directory};
 use super::sql::{Statement, integer, read_generation};
 
 /// What the name of the file ends with.
-pub(super) const SUFFIX: &str = "-generation";
+const SUFFIX: &str = "-generation";
 
 /// How many bytes the file has: always the same, so that writing it needs no other file.
 const BYTES: usize = 20 + 1 + 10 + 1;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
+use super::beside::{has_content, log_of};
 use super::error::StoreError;
 use super::generation;
-use super::opening::beside;
 use super::sql::LONGEST_LOG;
 
 /// How long what is written may go without a new generation, while the log is not moved into the file.
@@ -138,16 +138,6 @@ impl FilesOnDisk {
     }
 }
 
-/// Returns where the log of a file is that exists.
-pub(super) fn log_of(path: &Path) -> Result<PathBuf, StoreError> {
-    Ok(beside(&std::fs::canonicalize(path)?, "-wal"))
-}
-
 fn identity(metadata: &Metadata) -> FileIdentity {
     (metadata.dev(), metadata.ino())
-}
-
-/// Returns whether a file is there, and not empty.
-pub(super) fn has_content(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| it.len() > 0)
 }

@@ -2,18 +2,18 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where the file is renamed")]
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::beside::{beside, has_content, sync_directory};
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
 use super::generation;
 use super::location::StoreLocation;
-use super::on_disk::has_content;
 use super::settings::StoreSettings;
 
 /// What stands between the name of the file and the time when it was put aside.
@@ -81,12 +81,6 @@ fn put_in_place(new: &Path, path: &Path) -> Result<(), StoreError> {
     Ok(sync_directory(path)?)
 }
 
-/// Writes to disk which files the directory of a file has.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-}
-
 /// Opens the database; where the file does not exist, memory stands for it. A store that was never
 /// written to has no file and no log, so that no damage can make it look like one that lost something.
 pub(super) fn open_existing(settings: &StoreSettings) -> Result<Database, StoreError> {
@@ -109,13 +103,6 @@ pub(super) fn write_again(path: &Path, database: &Database) -> Result<(), StoreE
     database.copy_to(&copy)?;
     std::fs::set_permissions(&copy, Permissions::from_mode(0o600))?;
     put_in_place(&copy, path)
-}
-
-/// Returns the path of a file whose name is longer.
-pub(super) fn beside(path: &Path, log: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(log);
-    name.into()
 }
 
 /// Renames the file, so that it can be examined and none of it is lost.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
-use crate::store::opening::beside;
+use crate::store::beside::beside;
 use crate::store::sql::Statement;
 
 const FILES: [&str; 3] = ["", "-wal", "-generation"];
@@ -21,7 +21,8 @@ fn killed(path: &Path) -> (tempfile::TempDir, std::path::PathBuf) {
     let generation = beside(&copy, "-generation");
     if let Ok(text) = std::fs::read_to_string(&generation) {
         let inode = std::fs::metadata(&copy).unwrap().ino();
-        std::fs::write(generation, format!("{inode:020} {}", &text[21..])).unwrap();
+        let (_, number) = text.split_once(' ').unwrap();
+        std::fs::write(generation, format!("{inode:020} {number}")).unwrap();
     }
     (directory, copy)
 }
@@ -289,7 +290,7 @@ fn a_damaged_byte_within_the_log_loses_nothing_unnoticed() {
 }
 
 #[test]
-fn a_write_that_a_power_failure_interrupted_is_no_damage() {
+fn a_write_that_a_power_failure_interrupted_is_dropped_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nodes.sqlite");
     let (_store, ends) = written_one_by_one(&path);
