@@ -529,3 +529,26 @@ impl Repository {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_without_room_is_told_from_one_that_refuses() {
+        let remote = Remote::parse("https://git.example.com/groups.git").unwrap();
+        for (words, status, may_try_again) in [
+            ("", "failed to update ref", true),
+            ("", "missing necessary objects", true),
+            ("fatal: fork failed: Resource temporarily unavailable", "unpacker error", true),
+            ("error: cannot fork: Cannot allocate memory", "unpacker error", true),
+            ("No space left on device", "unpacker error", true),
+            // What a hook says is its own rule.
+            ("Resource temporarily unavailable", "pre-receive hook declined", false),
+            ("", "protected branch hook declined", false),
+        ] {
+            let is_fault = matches!(refusal(&remote, words, status), Try::Unchanged(_));
+            assert_eq!(is_fault, may_try_again, "{words} ({status})");
+        }
+    }
+}

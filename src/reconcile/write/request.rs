@@ -133,9 +133,14 @@ impl WriteError {
     /// Returns the error of a write whose branch could not be fetched before it: the remote is out of reach, or there is
     /// no room here.
     pub(super) fn unfetched(error: FetchError) -> Self {
+        Self::failed(error, "the mirror")
+    }
+
+    /// Returns the error where nothing was changed; `here` is what would have been written on this machine.
+    fn failed(error: FetchError, here: &'static str) -> Self {
         match error.failure {
             FetchFailure::DiskFull => {
-                Self::Storage(StorageError { what: "the mirror", reason: error.message })
+                Self::Storage(StorageError { what: here, reason: error.message })
             }
             _ => Self::Unreachable(error),
         }
@@ -184,11 +189,26 @@ impl From<PushError> for WriteError {
         match error {
             PushError::Moved => Self::Conflict(1),
             PushError::Rejected(words) => Self::RemoteRejected(words),
-            PushError::Failed(FetchError { failure: FetchFailure::DiskFull, message }) => {
-                Self::Storage(StorageError { what: "the repository", reason: message })
-            }
-            PushError::Failed(error) => Self::Unreachable(error),
+            PushError::Failed(error) => Self::failed(error, "the repository"),
             PushError::Unknown(error) => Self::Unknown(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_here_is_told_from_a_remote_out_of_reach() {
+        let failed = |failure| FetchError { failure, message: "why".to_owned() };
+        let full =
+            |what| WriteError::Storage(StorageError { what, reason: "why".to_owned() }).to_string();
+        let fetched = WriteError::unfetched(failed(FetchFailure::DiskFull));
+        assert_eq!(fetched.to_string(), full("the mirror"));
+        let pushed = WriteError::from(PushError::Failed(failed(FetchFailure::DiskFull)));
+        assert_eq!(pushed.to_string(), full("the repository"));
+        let away = WriteError::unfetched(failed(FetchFailure::Timeout));
+        assert!(matches!(away, WriteError::Unreachable(_)), "{away}");
     }
 }
