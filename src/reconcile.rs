@@ -48,6 +48,7 @@ mod contact_file;
 mod controller;
 mod errors;
 mod journal;
+mod pin_file;
 mod policy;
 mod recorder;
 mod settings;

@@ -59,7 +59,7 @@ impl Journal {
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(error) if !error.is_data() => tracing::error!(
                     path = %path.display(), line = number, %error,
-                    "a line of the journal is damaged: if it says that a commit was pinned, the branch is followed again; \
+                    "a line of the journal is damaged: if it says that an operator resumed, an earlier pin is in effect again; \
                      `clade status` shows which commit is pinned, and `?at=` takes what was live before for what it tells"
                 ),
                 // Such as a line of a newer version: what it says does not matter to this one.

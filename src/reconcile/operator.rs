@@ -46,6 +46,7 @@ impl Operator {
         let activation = self.activator.begin();
         tracing::info!(%commit, actor = by.actor, reason = by.reason, "an operator pins the commit");
         self.recorder.record(Event::Pinned { commit, by })?;
+        self.recorder.save_pin();
         let pin = self.recorder.journal().pinned();
         if let Some(pin) = pin {
             self.state.lock().pin_now(pin, Now::read());
@@ -69,6 +70,7 @@ impl Operator {
         let accepts = self.state.lock().head();
         let (actor, reason) = (by.actor.clone(), by.reason.clone());
         self.recorder.record(Event::Resumed { by, accepts })?;
+        self.recorder.save_pin();
         self.state.lock().resumed(Now::read());
         drop(activation);
         self.state.notify();

@@ -7,14 +7,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::attribution::Pin;
 use super::clock::Now;
 use super::commit_status::StatusQueue;
 use super::contact_file::ContactFile;
 use super::errors::StorageError;
 use super::journal::{Event, Journal};
+use super::pin_file::PinFile;
 use super::shared_state::SharedState;
 use super::source::Source;
 use super::status::Reason;
+use crate::model::CommitId;
 
 /// How often the clock and the journal's file are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -29,6 +32,8 @@ pub(super) struct Recorder {
     statuses: Option<Arc<StatusQueue>>,
     /// Where the time of the last fetch is kept.
     contact: Option<ContactFile>,
+    /// Where the pin is kept as well.
+    pin: Option<PinFile>,
 }
 
 impl Recorder {
@@ -38,13 +43,45 @@ impl Recorder {
         source: Arc<Source>,
         statuses: Option<Arc<StatusQueue>>,
         contact: Option<ContactFile>,
+        pin: Option<PinFile>,
     ) -> Self {
-        Self { journal: Mutex::new(journal), state, source, statuses, contact }
+        Self { journal: Mutex::new(journal), state, source, statuses, contact, pin }
     }
 
     /// Locks the journal for reading.
     pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock()
+    }
+
+    /// Returns the pin from before the restart, which the journal may have lost. `is_readable` tells whether the
+    /// repository has a commit.
+    pub(super) fn recovered_pin(&self, is_readable: impl Fn(CommitId) -> bool) -> Option<Pin> {
+        let recorded = self.journal().pinned();
+        let Some(file) = &self.pin else { return recorded };
+        let lost = file.load().filter(|noted| match &recorded {
+            Some(recorded) => {
+                let is_damaged = recorded.commit != noted.commit && recorded.since == noted.since;
+                is_damaged && !is_readable(recorded.commit)
+            }
+            None => self.journal().last_resumed().is_none_or(|it| it < noted.since),
+        });
+        if let Some(pin) = lost {
+            tracing::error!(
+                commit = %pin.commit,
+                "the journal lost the pin, which stays: resume to follow the branch"
+            );
+            self.note(Event::Pinned { commit: pin.commit, by: pin.by.clone() });
+            return Some(pin);
+        }
+        file.save(recorded.as_ref());
+        recorded
+    }
+
+    /// Keeps the pin of the journal, or that there is none, for when the journal is lost.
+    pub(super) fn save_pin(&self) {
+        if let Some(file) = &self.pin {
+            file.save(self.journal().pinned().as_ref());
+        }
     }
 
     /// Returns when the branch was last seen before the restart.

@@ -34,12 +34,13 @@ impl Recovery<'_> {
     /// head that was fetched last.
     pub(super) fn run(&self) {
         self.recover_contact();
-        let pin = self.recorder.journal().pinned();
+        let repository = self.source.repository();
+        let is_readable = |id| repository.as_ref().is_ok_and(|it| it.commit(id).is_ok());
+        let pin = self.recorder.recovered_pin(is_readable);
         let pinned = pin.as_ref().map(|it| it.commit);
         self.state.lock().set_pinned(pin);
-        let last =
-            pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.source.noted_live());
-        let repository = match self.source.repository() {
+        let last = pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.noted_live());
+        let repository = match repository {
             Ok(repository) => repository,
             Err(error) => {
                 if let Some(commit) = last {
@@ -60,6 +61,17 @@ impl Recovery<'_> {
         {
             self.fetcher.follow_recovered(&repository, observed);
         }
+    }
+
+    /// Returns the live commit that the mirror names, where the journal names none.
+    fn noted_live(&self) -> Option<CommitId> {
+        let commit = self.source.noted_live()?;
+        tracing::error!(
+            %commit,
+            "the journal does not say which commit was live before the restart: it is taken from the mirror, and \
+             `?at=` knows no times before now"
+        );
+        Some(commit)
     }
 
     /// Counts on from when the branch was last seen.

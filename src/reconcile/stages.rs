@@ -19,6 +19,7 @@ use super::live::LiveSnapshots;
 use super::lookup::CommitLookup;
 use super::operator::Operator;
 use super::other_refs::OtherRefs;
+use super::pin_file::PinFile;
 use super::pull_requests::{PullRequestChecker, Requests};
 use super::recorder::Recorder;
 use super::recovery::Recovery;
@@ -97,6 +98,7 @@ impl Stages {
             Arc::clone(&source),
             forge.as_ref().map(|(_, statuses)| Arc::clone(statuses)),
             contact,
+            settings.data.as_deref().map(PinFile::new),
         ));
         let verifier =
             Verifier::new(settings.verification, Arc::clone(&recorder), Arc::clone(&live));

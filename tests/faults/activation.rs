@@ -27,6 +27,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: pin_without_a_data_directory,
     },
     Fault {
+        name: "activation::pin-without-its-journal",
+        promise: "a pin holds, and one that was ended stays ended, whatever becomes of the journal",
+        injection: "kill -9; the journal emptied, deleted, cut before the pin, damaged in it, naming another commit in it",
+        speed: Speed::Fast,
+        run: pin_without_its_journal,
+    },
+    Fault {
         name: "activation::pin-during-a-write",
         promise: "a pin wins over a write that is being pushed, and the writer gets a conflict",
         injection: "a pre-receive hook that waits, and a pin meanwhile",
@@ -190,6 +197,61 @@ fn pin_on_a_full_disk() -> Seen {
     Seen::Held(
         "503 `storage-failed`, the pin before it stays; with room, the next is 200".to_owned(),
     )
+}
+
+/// Damages of a journal that was read.
+type Damage = fn(&Path, &str);
+
+const DAMAGES: [(&str, Damage); 5] = [
+    ("emptied", |path, _| std::fs::write(path, "").unwrap()),
+    ("deleted", |path, _| std::fs::remove_file(path).unwrap()),
+    ("cut before the pin", |path, text| {
+        let (before, _) = text.split_once("\"pinned\"").unwrap();
+        let whole = before.rfind('\n').map_or(0, |end| end + 1);
+        std::fs::write(path, &before[..whole]).unwrap();
+    }),
+    ("damaged in the pin", |path, text| {
+        std::fs::write(path, text.replace("\"pinned\"", "\"pin\u{0}ed\"")).unwrap();
+    }),
+    ("naming another commit in the pin", |path, text| {
+        let lines = text.lines().map(|line| match line.split_once("\"commit\":\"") {
+            Some((head, rest)) if line.contains("\"pinned\"") => {
+                format!("{head}\"commit\":\"{}{}\n", "7".repeat(40), &rest[40..])
+            }
+            _ => format!("{line}\n"),
+        });
+        std::fs::write(path, lines.collect::<String>()).unwrap();
+    }),
+];
+
+fn pin_without_its_journal() -> Seen {
+    let (repository, first, second) = two();
+    for (name, damage) in DAMAGES {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let journal = data.join("journal");
+        let daemon = start(&repository, &data, &[]);
+        wait_for(&daemon, &second);
+        assert_eq!(pin(&daemon, &first).status, 200);
+        daemon.kill();
+        damage(&journal, &std::fs::read_to_string(&journal).unwrap());
+        for _ in 0..2 {
+            let daemon = start(&repository, &data, &[]);
+            wait_for(&daemon, &first);
+            let status = daemon.get("/controller/status").json();
+            assert_eq!(status["pinned"], *first, "{name}: {status:#}");
+            daemon.kill();
+        }
+        let daemon = start(&repository, &data, &[]);
+        resume(&daemon);
+        wait_for(&daemon, &second);
+        daemon.kill();
+        std::fs::write(&journal, "").unwrap();
+        let daemon = start(&repository, &data, &[]);
+        assert_eq!(daemon.get("/controller/status").json()["pinned"], Value::Null, "{name}");
+        wait_for(&daemon, &second);
+    }
+    Seen::Held(format!("{} damages: the pin stayed until it was ended", DAMAGES.len()))
 }
 
 fn pin_without_a_data_directory() -> Seen {

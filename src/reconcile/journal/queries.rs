@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Journal;
-use super::event::{Event, PushedWrite};
+use super::event::{Event, PushedWrite, Record};
 use super::timeline;
 use crate::model::CommitId;
 use crate::reconcile::attribution::Pin;
@@ -56,6 +56,12 @@ impl Journal {
             }
             _ => None,
         }
+    }
+
+    /// Returns when an operator resumed following the branch last.
+    pub fn last_resumed(&self) -> Option<Timestamp> {
+        let is_resumed = |it: &&Record| matches!(it.event, Event::Resumed { .. });
+        self.records.iter().rev().find(is_resumed).map(|it| it.time)
     }
 
     /// Returns the head that an operator accepts although it does not descend from the live commit.
