@@ -65,8 +65,8 @@ pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
     let address = remote.address();
     let noted = read_regular(&repository.join(IDENTITY)).ok();
     let is_noted = noted.as_deref() == Some(address.as_bytes());
-    let configured = configured(repository);
-    if configured.as_ref().map_or(!is_noted, |of| *of != address) {
+    let is_configured = configured(repository).is_some_and(|of| of == address);
+    if !is_noted && !is_configured {
         return Ok(());
     }
     for name in FILES {
@@ -75,14 +75,13 @@ pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
             put_aside(repository, Path::new(name))?;
         }
     }
-    match configured {
-        // One of an older version, or its file is damaged.
-        Some(_) if !is_noted => replace(&repository.join(IDENTITY), address.as_bytes())?,
-        Some(_) => {}
-        None => {
-            put_aside(repository, Path::new("config"))?;
-            note_remote(repository, remote)?;
-        }
+    // Where one names another remote, it was damaged or edited: they are written together.
+    if !is_configured {
+        put_aside(repository, Path::new("config"))?;
+        note_remote(repository, remote)?;
+    } else if !is_noted {
+        // So does an older version leave it.
+        replace(&repository.join(IDENTITY), address.as_bytes())?;
     }
     if repository.join("refs").is_file() {
         put_aside(repository, Path::new("refs"))?;
@@ -321,9 +320,14 @@ mod tests {
 
     #[test]
     fn a_mirror_is_repaired_for_its_own_remote_alone() {
-        for (name, content) in
-            [("config", ""), ("config", "[core\0"), ("HEAD", ""), ("refs/clade/live", "")]
-        {
+        let edited = "[core]\n\tbare = true\n[clade]\n\tremote = https://git.example/edited\n";
+        for (name, content) in [
+            ("config", ""),
+            ("config", "[core\0"),
+            ("config", edited),
+            ("HEAD", ""),
+            ("refs/clade/live", ""),
+        ] {
             let directory = tempfile::tempdir().unwrap();
             let repository = directory.path();
             git2::Repository::init_bare(repository).unwrap();
