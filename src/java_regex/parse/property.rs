@@ -48,7 +48,7 @@ pub(in crate::java_regex) fn unicode(properties: &[&str]) -> Option<CodeSet> {
     let known = table("age=13.0")?;
     let in_13 = |property: &str| {
         let found = table(property)?.intersect(&known);
-        let change = SINCE_13.iter().find(|(name, ..)| *name == property);
+        let change = SINCE_13.iter().find(|(name, ..)| name.eq_ignore_ascii_case(property));
         Some(change.map_or(found.clone(), |(_, add, take)| {
             let set = |ranges: &[(u32, u32)]| CodeSet::of_ranges(ranges.iter().copied());
             found.union(&set(add)).intersect(&set(take).negate())
