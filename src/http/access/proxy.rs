@@ -9,36 +9,68 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName};
 use ipnet::{IpNet, Ipv4Net};
 
 /// The most bytes of a user's name.
 const LONGEST: usize = 1024;
 
-/// Headers with a meaning of their own, for the daemon or for HTTP.
-const RESERVED: [HeaderName; 16] = [
-    header::ACCEPT,
-    header::ACCEPT_ENCODING,
-    header::CONNECTION,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::COOKIE,
-    header::EXPECT,
-    header::FORWARDED,
-    header::HOST,
-    header::ORIGIN,
-    header::REFERER,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::USER_AGENT,
+/// Headers with a meaning of their own: for the daemon, for HTTP, or those by which proxies name addresses. Clients
+/// send them, and proxies add to what clients sent.
+const RESERVED: [&str; 33] = [
+    "cache-control",
+    "cf-connecting-ip",
+    "connection",
+    "cookie",
+    "date",
+    "dnt",
+    "early-data",
+    "expect",
+    "forwarded",
+    "from",
+    "host",
+    "keep-alive",
+    "max-forwards",
+    "origin",
+    "pragma",
+    "priority",
+    "range",
+    "referer",
+    "save-data",
+    "te",
+    "trailer",
+    "true-client-ip",
+    "user-agent",
+    "via",
+    "warning",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-event-key",
+    "x-http-method-override",
+    "x-real-ip",
+    "x-requested-with",
+    "x-scheme",
+    "x-url-scheme",
 ];
 
 /// What the names of more such headers begin with.
-const RESERVED_FAMILIES: [&str; 10] = [
+const RESERVED_FAMILIES: [&str; 24] = [
     // Credentials that the daemon checks itself, `proxy-authorization` among them.
     "authorization",
+    "accept",
+    "access-control-",
+    "content-",
+    "if-",
+    "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-forwarded-ssl",
     "proxy-",
     "x-authentication",
     "x-clade-",
@@ -73,17 +105,8 @@ impl FromStr for ProxyHeader {
     fn from_str(text: &str) -> Result<Self, ProxyHeaderError> {
         let malformed = |_| ProxyHeaderError::Malformed(text.to_owned());
         let name: HeaderName = text.parse().map_err(malformed)?;
-        // Headers of addresses, not of users: clients send them, and proxies add to what clients sent.
-        let is_of_addresses = matches!(
-            name.as_str(),
-            "x-forwarded-for"
-                | "x-forwarded-host"
-                | "x-forwarded-proto"
-                | "x-forwarded-port"
-                | "x-real-ip"
-        );
         let is_of_family = RESERVED_FAMILIES.iter().any(|it| name.as_str().starts_with(it));
-        if is_of_addresses || is_of_family || RESERVED.contains(&name) {
+        if is_of_family || RESERVED.contains(&name.as_str()) {
             return Err(ProxyHeaderError::Reserved(text.to_owned()));
         }
         Ok(Self(name))
@@ -166,16 +189,20 @@ pub(in crate::http) enum UserNameError {
     TooLong,
     #[error("it is not text in UTF-8 without control characters")]
     NotText,
+    // Who may choose a name at the proxy could choose one that looks like that of another user.
+    #[error("it begins or ends with white space other than spaces")]
+    Padded,
 }
 
 impl FromStr for UserName {
     type Err = UserNameError;
 
     fn from_str(text: &str) -> Result<Self, UserNameError> {
-        match text.trim() {
+        match text.trim_matches([' ', '\t']) {
             "" => Err(UserNameError::Empty),
             name if name.len() > LONGEST => Err(UserNameError::TooLong),
             name if name.chars().any(char::is_control) => Err(UserNameError::NotText),
+            name if name.trim() != name => Err(UserNameError::Padded),
             name => Ok(Self(name.into())),
         }
     }
@@ -266,7 +293,7 @@ mod tests {
     fn a_header_names_one_user_or_is_refused() {
         let proxy = proxy(&["192.0.2.7"]);
         let (long, longest) = ([b'a'; LONGEST + 1], [b'a'; LONGEST]);
-        let rows: [NamedBy<'_>; 11] = [
+        let rows: [NamedBy<'_>; 14] = [
             (&[], Ok(None)),
             (&[b"ada@example.com"], Ok(Some("ada@example.com"))),
             (&[b" ada "], Ok(Some("ada"))),
@@ -278,6 +305,9 @@ mod tests {
             (&[b" "], Err(UserNameError::Empty)),
             (&[&long], Err(UserNameError::TooLong)),
             (&[b"a\xffa"], Err(UserNameError::NotText)),
+            (&["ada\u{a0}".as_bytes()], Err(UserNameError::Padded)),
+            (&["\u{3000} ada".as_bytes()], Err(UserNameError::Padded)),
+            (&["ada \u{2028}\t".as_bytes()], Err(UserNameError::Padded)),
         ];
         each_row(rows, |(values, expected)| {
             let found = proxy.user(&named(values), Some("192.0.2.7".parse().unwrap()));
@@ -304,6 +334,12 @@ mod tests {
             ("HOST", false),
             ("Origin", false),
             ("X-Forwarded-For", false),
+            ("X-Forwarded-Scheme", false),
+            ("CF-Connecting-IP", false),
+            ("Accept-Language", false),
+            ("If-None-Match", false),
+            ("Via", false),
+            ("X-Forwarded-Subject", true),
             ("X-Real-IP", false),
             ("Sec-Fetch-Site", false),
             ("X-Clade-Commit", false),
