@@ -1,6 +1,7 @@
 //! `clade history`: how the answer of a node changed.
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -45,7 +46,7 @@ pub(super) struct HistoryCommand {
     node: String,
     /// How many changes at most
     #[arg(long, value_name = "NUMBER", default_value = "100")]
-    limit: usize,
+    limit: NonZeroUsize,
     /// Only changes before this time, such as 2026-10-03T02:10:00Z
     #[arg(long, value_name = "TIME")]
     before: Option<Timestamp>,
@@ -62,8 +63,8 @@ impl HistoryCommand {
         let node = utf8_percent_encode(&self.node, NON_ALPHANUMERIC);
         let (mut before, mut sent) = (self.before, Vec::new());
         let mut read: Vec<StoredChange> = Vec::new();
-        while read.len() < self.limit {
-            let wanted = PAGE.min(self.limit - read.len());
+        while read.len() < self.limit.get() {
+            let wanted = PAGE.min(self.limit.get() - read.len());
             let before_then = before.map(|it| format!("&before={it}")).unwrap_or_default();
             let path = format!("/controller/nodes/{node}/history?limit={wanted}{before_then}");
             let page = daemon.get_json(&path)?.document()?;

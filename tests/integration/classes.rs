@@ -91,6 +91,27 @@ fn a_catalogue_is_checked_without_being_written() {
 }
 
 #[test]
+fn no_catalogue_is_written_where_the_layout_is_not_known() {
+    for (settings, said) in [
+        ("environments: [\n", "GROUPS/clade.yaml:1:15: "),
+        ("environments: /srv\n", "GROUPS/clade.yaml:1:15: `/srv` is not a directory below"),
+    ] {
+        let groups = Groups::new(&[("clade.yaml", settings)]);
+        let (status, found) = groups.said(&run(&["classes", "scan", CONTROL, groups.text()]));
+        assert!(status == 2 && found.contains(said), "{found}");
+        assert!(!groups.0.path().join("environments").exists());
+    }
+    for name in ["clade.yaml", "environments/production.yaml"] {
+        let groups = Groups::new(&[("groups/web.yaml", "name: Web\n")]);
+        let pipe = groups.0.path().join(name);
+        std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let (status, found) = groups.said(&run(&["classes", "scan", CONTROL, groups.text()]));
+        assert!(status == 2 && found.contains("it is not a regular file"), "{name}: {found}");
+    }
+}
+
+#[test]
 fn no_catalogue_is_written_behind_a_link() {
     let outside = tempfile::tempdir().unwrap();
     let file = outside.path().join("production.yaml");

@@ -11,6 +11,7 @@ use super::super::output::Output;
 use super::super::repository::layout_of_directory;
 use super::super::rewrite::rewrite;
 use crate::changeset::{NewCatalogue, WrittenBy, etag_of, says_the_same};
+use crate::config::read_bounded_text;
 use crate::model::EnvironmentName;
 
 /// Where the catalogue goes.
@@ -44,7 +45,7 @@ impl CatalogueTarget {
         if !self.directory.is_dir() {
             bail!("`{}` is not a directory", self.directory.display());
         }
-        let (layout, _) = layout_of_directory(&self.directory);
+        let layout = layout_of_directory(&self.directory)?;
         let relative =
             |extension: &str| format!("{}/{}.{extension}", layout.environments, self.environment);
         let exists = |relative: &String| self.directory.join(relative).exists();
@@ -52,7 +53,7 @@ impl CatalogueTarget {
         let relative = there.unwrap_or_else(|| relative("yaml"));
         self.refuse_links(&relative)?;
         let path = self.directory.join(&relative);
-        let old = match std::fs::read_to_string(&path) {
+        let old = match read_bounded_text(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {

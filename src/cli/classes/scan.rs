@@ -12,6 +12,7 @@ use super::super::Exit;
 use super::super::output::Output;
 use super::catalogue::{CatalogueTarget, report_broken, shown};
 use crate::changeset::{NewCatalogue, WrittenBy};
+use crate::config::{read_bounded, read_bounded_text};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
 
 /// Read the classes from the code of an environment: a control repository, or a `code` directory
@@ -202,7 +203,7 @@ fn belongs(class: &str, namespace: &str) -> bool {
 }
 
 fn read_source((path, namespace): (PathBuf, Option<String>)) -> CodeFile {
-    let code = match std::fs::read(&path) {
+    let code = match read_bounded(&path) {
         Err(error) => Err(error.to_string()),
         Ok(bytes) => match String::from_utf8(bytes) {
             Err(_) => Err("the file is not UTF-8".to_owned()),
@@ -238,7 +239,7 @@ fn is_module_name(name: &str) -> bool {
 }
 
 fn read_optional(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match read_bounded_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).context(format!("cannot read `{}`", path.display())),

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::classification::has_dollar;
 use crate::cli::output::Output;
 use crate::cli::rewrite::rewrite;
+use crate::config::read_bounded_text;
 use crate::hierarchy::Hierarchy;
 use crate::model::Interpolation;
 use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
@@ -27,7 +28,7 @@ pub(super) fn set(directory: &Path, hierarchy: &Hierarchy, output: &mut Output) 
     }
     let [yaml, yml] = ["clade.yaml", "clade.yml"].map(|name| directory.join(name));
     let path = if !yaml.exists() && yml.exists() { yml } else { yaml };
-    let before = match std::fs::read_to_string(&path) {
+    let before = match read_bounded_text(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => {

@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::changeset::{ParentNames, layout_of, new_document};
 use crate::cli::repository::layout_of_directory;
-use crate::diagnostic::Severity;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::validation::{FileKind, Layout, SourceContent, SourceFile};
 
@@ -19,7 +18,7 @@ pub(super) struct ImportTarget {
 impl ImportTarget {
     /// Returns the directory of the groups that the `clade.yaml` of a repository names.
     pub(super) fn of(repository: &Path) -> Result<Self> {
-        let layout = layout_in(repository)?;
+        let layout = layout_of_directory(repository).context("where the groups go is not known")?;
         let path = repository.join(&layout.groups);
         if path.exists() {
             bail!("`{}` exists already", path.display());
@@ -66,22 +65,4 @@ impl ImportTarget {
         }
         Ok(())
     }
-}
-
-/// Reads the layout of a repository; one without `clade.yaml` has the usual one.
-fn layout_in(repository: &Path) -> Result<Layout> {
-    let (layout, reading) = layout_of_directory(repository);
-    let diagnostics = reading.iter().flat_map(|it| &it.diagnostics);
-    if let Some(error) = diagnostics.into_iter().find(|it| it.severity == Severity::Error) {
-        let start = error.place.span.start;
-        let path = repository.join(&*error.place.file);
-        bail!(
-            "{}:{}:{}: {}: where the groups go is not known",
-            path.display(),
-            start.line,
-            start.column,
-            error.message
-        );
-    }
-    Ok(layout)
 }
