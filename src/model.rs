@@ -17,6 +17,7 @@ mod rule;
 mod shared;
 mod shared_list;
 mod table;
+mod url_path;
 mod value;
 mod withheld;
 
@@ -40,6 +41,7 @@ pub use serde_json::{Map, Value};
 pub(crate) use shared::{shared_path, shared_text};
 pub use shared_list::SharedList;
 pub use table::Table;
+pub use url_path::{URL_PATH, URL_SEGMENT};
 pub use value::{has_exponent, is_written_as, same, text};
 pub use withheld::{
     MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
@@ -17,10 +17,7 @@ use crate::config::parse_duration;
 use crate::diagnostic::{visible, visible_up_to};
 use crate::git::{OpenError, Repository};
 use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};
-use crate::model::CommitId;
-
-/// What a revision keeps as it is in a path.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
+use crate::model::{CommitId, URL_PATH};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -65,7 +62,7 @@ enum CommitAnswer {
 
 impl CommitAnswer {
     fn ask(daemon: &Client, commit: &str) -> Result<Self> {
-        let revision = utf8_percent_encode(commit, PLAIN);
+        let revision = utf8_percent_encode(commit, URL_PATH);
         let reply = daemon.get_json(&format!("/controller/commits/{revision}"))?;
         if error_kind(&reply) == Some(ErrorKind::UnknownCommit) {
             return Ok(Self::NotSeen);

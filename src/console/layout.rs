@@ -4,16 +4,13 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::markup::{self as m, Markup, short};
 use crate::forge::ForgePages;
 use crate::http::AddressRoutes;
-use crate::model::CommitId;
+use crate::model::{CommitId, URL_SEGMENT};
 use crate::reconcile::path_below;
-
-/// What must be escaped in a segment of a path, or in a query.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The part of the console that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +109,7 @@ pub(super) fn escaped(text: &str) -> String {
     if matches!(text, "." | "..") {
         return text.replace('.', "%2E");
     }
-    utf8_percent_encode(text, SEGMENT).to_string()
+    utf8_percent_encode(text, URL_SEGMENT).to_string()
 }
 
 impl Links {

@@ -110,7 +110,10 @@ const PATH: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
     .add(b'>')
     .add(b'?')
     .add(b'[')
+    .add(b'\\')
     .add(b']')
+    .add(b'^')
     .add(b'`')
     .add(b'{')
+    .add(b'|')
     .add(b'}');

@@ -144,6 +144,15 @@ fn sarif_names_rules_and_regions() {
         run["results"][2]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
         "nodes/big%20file.yaml"
     );
+    let mut odd = report();
+    for diagnostic in &mut odd.diagnostics {
+        Arc::make_mut(diagnostic).place.file = r"a\b|c^d[e]/f+g@h.yaml".into();
+    }
+    let log: Value = serde_json::from_str(&odd.render(Format::Sarif, Colour::Plain)).unwrap();
+    assert_eq!(
+        log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+        "a%5Cb%7Cc%5Ed%5Be%5D/f+g@h.yaml"
+    );
 }
 
 #[test]

@@ -8,12 +8,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
-use crate::model::CommitId;
+use crate::model::{CommitId, URL_SEGMENT};
 
 /// Whose API a forge speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,6 @@ const DESCRIPTION: usize = 140;
 
 /// The longest key that Bitbucket takes.
 const KEY: usize = 40;
-
-/// What stays as it is in a part of a path.
-const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 impl Provider {
     /// Returns its name in metrics.
@@ -201,7 +198,7 @@ impl Call {
 }
 
 pub(super) fn part(text: &str) -> String {
-    utf8_percent_encode(text, PART).to_string()
+    utf8_percent_encode(text, URL_SEGMENT).to_string()
 }
 
 /// Encodes a path whose slashes are to stay.

@@ -1,14 +1,10 @@
 //! The pull request that a commit came from, as the messages of forges name it.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::{Forge, Provider};
 use crate::config::without_secrets;
-use crate::model::CommitId;
-
-/// What is escaped in the path of a file.
-const PATH: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+use crate::model::{CommitId, URL_PATH};
 
 /// A pull request that a commit came from; GitLab calls it a merge request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +107,7 @@ impl ForgePages {
     /// Returns the page of a file at a commit, by its path in the repository, at a line of it.
     pub fn file(&self, commit: &CommitId, path: &str, line: Option<u32>) -> Option<String> {
         let (provider, repository) = self.repository_page()?;
-        let path = utf8_percent_encode(path, PATH);
+        let path = utf8_percent_encode(path, URL_PATH);
         let (page, anchor) = match provider {
             Provider::Github => (format!("{repository}/blob/{commit}/{path}"), "L"),
             Provider::Gitea | Provider::Forgejo => {

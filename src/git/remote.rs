@@ -5,11 +5,9 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use percent_encoding::{percent_decode_str, percent_encode};
 
-/// What the path of a URL may have as it is.
-const PATH: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::model::URL_PATH;
 
 /// A place that a repository is fetched from: a directory or a URL.
 ///
@@ -129,7 +127,7 @@ impl Remote {
         match &self.0 {
             Place::Path(_) => directory.display().to_string(),
             Place::Url(_) => {
-                format!("file://{}", percent_encode(directory.as_os_str().as_bytes(), PATH))
+                format!("file://{}", percent_encode(directory.as_os_str().as_bytes(), URL_PATH))
             }
         }
     }

@@ -61,17 +61,24 @@ impl Schema {
 
     fn too_deep(&self) -> Option<Violation> {
         let root = SchemaPart { file: self.root, pointer: String::new() };
+        let (problem, hint) = match self.costs.deepest {
+            0 => (
+                "this schema takes too long for what is in a list or mapping".to_owned(),
+                "have fewer alternatives in the schema",
+            ),
+            deepest => (
+                format!(
+                    "lists and mappings are nested over {deepest} deep, which takes this schema too long"
+                ),
+                "nest the value less, or simplify what refers to itself in the schema",
+            ),
+        };
         Some(Violation {
             instance: Vec::new(),
             subject: FaultyPart::Value,
-            problem: format!(
-                "lists and mappings are nested over {} deep, which takes this schema too long",
-                self.costs.deepest
-            ),
+            problem,
             message: None,
-            hints: vec![
-                "nest the value less, or simplify what refers to itself in the schema".to_owned(),
-            ],
+            hints: vec![hint.to_owned()],
             schema: self.documents.place(&root)?,
             pointer: String::new(),
             part: Value::Null,

@@ -225,6 +225,7 @@ mod tests {
         for path in [others.join("clade/answers"), others.join("answers"), others.join("new")] {
             let error = Cache::new(&path).replace("a", "1").unwrap_err();
             assert!(matches!(error, FileError::Foreign { owner: 1234, .. }), "{error}");
+            assert!(error.to_string().starts_with("`/"), "{error}");
             assert!(Cache::new(&path).read("a").is_err());
         }
         assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);

@@ -42,7 +42,7 @@ pub(super) fn walk(
 ) -> Result<Reached, FileError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut reached = start(path)?;
-    let mut so_far = PathBuf::new();
+    let mut so_far = PathBuf::from(root(path));
     let mut pending: VecDeque<OsString> = names(path).collect();
     let mut links = 0;
     while let Some(name) = pending.pop_front() {
@@ -67,7 +67,7 @@ pub(super) fn walk(
         let target = rustix::fs::readlinkat(&next, c"", Vec::new())?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         if target.is_absolute() {
-            (reached, so_far) = (start(&target)?, PathBuf::new());
+            (reached, so_far) = (start(&target)?, PathBuf::from(root(&target)));
         }
         for name in names(&target).collect::<Vec<_>>().into_iter().rev() {
             pending.push_front(name);
@@ -80,6 +80,11 @@ fn start(path: &Path) -> Result<Reached, Errno> {
     let start = if path.is_absolute() { c"/" } else { c"." };
     let open = || rustix::fs::openat(CWD, start, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     Ok(Reached { parent: open()?, name: OsString::from("."), at: open()? })
+}
+
+/// Returns what an error says before the names on a path.
+fn root(path: &Path) -> &'static str {
+    if path.is_absolute() { "/" } else { "" }
 }
 
 /// Returns the names on a path, after its root.

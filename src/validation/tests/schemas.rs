@@ -336,6 +336,15 @@ fn a_schema_that_costs_too_much_is_not_used() {
        at s.json:1:1 asked for by #
        help: nest the value less, or simplify what refers to itself in the schema
     "#);
+    // One of many for each element.
+    let one = |number: u32| format!(r#"{{"const": {number}}}"#);
+    let many: Vec<String> = (0..2_000).map(one).collect();
+    let flat = format!(r#"{{"additionalProperties": {{"oneOf": [{}]}}}}"#, many.join(", "));
+    insta::assert_snapshot!(report_of_bomb(&flat, 2), @r#"
+    groups/a.yaml:2:14 schema-violation: `c`: this schema takes too long for what is in a list or mapping
+       at s.json:1:1 asked for by #
+       help: have fewer alternatives in the schema
+    "#);
     // Once for each level.
     let plain = r##"{"properties": {"a": {"anyOf": [{"$ref": "#"}, {"type": "integer"}]}}}"##;
     insta::assert_snapshot!(report_of_bomb(plain, 50), @"");
