@@ -125,14 +125,11 @@ impl Mirror {
             {
                 Err(PushError::Failed(error))
             }
+            (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
             // A receiver on another machine, which we cannot end, may take it yet.
-            (Try::Broken(error), Ok(_))
-                if error.failure == FetchFailure::Timeout
-                    && self.remote().directory().is_none() =>
-            {
+            (Try::Broken(error), Ok(_)) if self.remote().directory().is_none() => {
                 Err(PushError::Unknown(error))
             }
-            (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
             (Try::Rejected(words), _) => Err(PushError::Rejected(words)),
             (Try::Unchanged(error), _) | (Try::Broken(error), Ok(_)) => {
                 Err(PushError::Failed(error))

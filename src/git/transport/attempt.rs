@@ -165,6 +165,11 @@ impl Attempt {
         }
     }
 
+    /// Notes that the remote refused what was sent: it changes nothing by it later.
+    pub(super) fn note_refused(&self) {
+        self.sent.store(false, Ordering::Relaxed);
+    }
+
     /// Returns whether the remote may have got a command that changes it.
     pub(in crate::git) fn has_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -127,6 +128,57 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
     let daemon = start();
     let body = json!({"name": "O", "parent": ROOT, "classes": {}});
     assert_eq!(post(&daemon, "/v1/groups", &body).json()["kind"], "uniqueness-violation");
+}
+
+/// A proxy may answer for a server that goes on.
+#[test]
+fn a_push_that_a_proxy_gives_up_is_of_unknown_fate() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let given_up = Arc::new(AtomicU8::new(0));
+    let server = Server::http({
+        let (given_up, directory) =
+            (Arc::clone(&given_up), hub.path().parent().unwrap().to_owned());
+        move |request| {
+            let pushed = request.method == "POST" && request.target.ends_with("receive-pack");
+            if !pushed {
+                return http_backend(&directory, request);
+            }
+            match given_up.fetch_add(1, Ordering::SeqCst) {
+                0 => {
+                    let (directory, request) = (directory.clone(), request.clone());
+                    std::thread::spawn(move || {
+                        std::thread::sleep(Duration::from_secs(1));
+                        http_backend(&directory, &request)
+                    });
+                    status("504 Gateway Timeout", "")
+                }
+                1 => status("413 Content Too Large", ""),
+                2 => status("403 Forbidden", ""),
+                _ => http_backend(&directory, request),
+            }
+        }
+    });
+    let data = tempfile::tempdir().unwrap();
+    let daemon = serve_over_http(&server, data.path());
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    let unknown = post(&daemon, "/v1/groups", &body);
+    assert_eq!((unknown.status, unknown.json()["kind"].as_str()), (503, Some("write-unknown")));
+    assert!(!unknown.body.contains("othing was changed"), "{}", unknown.body);
+    daemon.wait_until("the change arrives", |it| it.get("/v1/groups").body.contains("\"N\""));
+    let again = post(&daemon, "/v1/groups", &body);
+    assert_eq!(again.status, 303, "{}", again.body);
+    assert_eq!(hub.log().len(), 2);
+    // What refuses a request passes it on to no server.
+    let other = json!({"name": "O", "parent": ROOT, "classes": {}});
+    for (number, kind) in [(503, "remote-unreachable"), (403, "permission-denied")] {
+        let refused = post(&daemon, "/v1/groups", &other);
+        assert_eq!((refused.status, refused.json()["kind"].as_str()), (number, Some(kind)));
+    }
+    assert_eq!(post(&daemon, "/v1/groups", &other).status, 303);
+    assert_eq!(hub.log().len(), 3);
 }
 
 #[test]

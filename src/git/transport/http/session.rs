@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ureq::http::{HeaderMap, Response, header};
+use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, BodyReader};
 
@@ -205,6 +205,12 @@ fn accept(
 ) -> Result<BodyReader<'static>, FetchError> {
     let status = response.status();
     let answered = |failure| attempt.error(failure, format_args!("it answered {status}"));
+    // What answers with another status may be a proxy whose patience is over: the server behind it goes on.
+    if (status.is_redirection() || status.is_client_error())
+        && status != StatusCode::REQUEST_TIMEOUT
+    {
+        attempt.note_refused();
+    }
     match status.as_u16() {
         200 => {}
         401 | 403 => return Err(answered(FetchFailure::AuthenticationFailed)),
