@@ -1,5 +1,6 @@
 //! Why a repository, a revision or an object cannot be read.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::git::failure::{FetchFailure, failure_of};
@@ -59,13 +60,30 @@ impl OpenError {
     }
 }
 
-/// A revision leads to no commit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{revision}` is not a commit of the repository")]
+/// A revision leads to no commit, or to more than one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionError {
     /// The revision as given.
     pub revision: String,
+    /// Whether it begins with the name of a branch or tag that is the beginning of the id of another commit.
+    pub is_ambiguous: bool,
 }
+
+impl fmt::Display for RevisionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { revision, is_ambiguous } = self;
+        match is_ambiguous {
+            false => write!(f, "`{revision}` is not a commit of the repository"),
+            true => write!(
+                f,
+                "`{revision}` is the beginning of a commit's id and the name of a branch or tag at another commit: write the \
+                 whole id, or `refs/heads/…`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RevisionError {}
 
 /// A revision is not resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,8 +111,12 @@ impl ResolveError {
         Self::Unreadable(ReadError::of(format!("the commit `{revision}`"), error))
     }
 
+    pub(super) fn ambiguous(revision: &str) -> Self {
+        Self::Unknown(RevisionError { revision: revision.to_owned(), is_ambiguous: true })
+    }
+
     pub(in crate::git) fn unknown(revision: &str) -> Self {
-        Self::Unknown(RevisionError { revision: revision.to_owned() })
+        Self::Unknown(RevisionError { revision: revision.to_owned(), is_ambiguous: false })
     }
 }
 

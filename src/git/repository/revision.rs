@@ -15,6 +15,9 @@ const LONGEST_PART: usize = 250;
 /// The longest revision, in bytes.
 const LONGEST: usize = 2048;
 
+/// How many characters of an id mean a commit at least, as in git.
+const SHORTEST_ID: usize = 4;
+
 /// Where git looks for a ref of a name.
 const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
 
@@ -53,6 +56,9 @@ impl Repository {
             let commit = self.inner.find_object(id, None).and_then(|it| it.peel_to_commit());
             return commit.map(|it| id_of(it.id())).map_err(fail);
         }
+        if self.is_ambiguous(revision) {
+            return Err(ResolveError::ambiguous(revision));
+        }
         let mirrored = match self.branches {
             Branches::Own => None,
             Branches::Mirrored => branch_of(revision).map(|it| format!("refs/remotes/origin/{it}")),
@@ -61,6 +67,28 @@ impl Repository {
             Some(found @ (Ok(_) | Err(ResolveError::Unreadable(_)))) => found,
             Some(Err(ResolveError::Unknown(_))) | None => self.peel(revision).map_err(fail),
         }
+    }
+
+    /// Returns whether a revision begins with part of a commit's id that is the name of a ref at another commit: who may
+    /// push some branch must not choose what an id means.
+    fn is_ambiguous(&self, revision: &str) -> bool {
+        let name = name_of(revision);
+        if !(SHORTEST_ID..40).contains(&name.len())
+            || !name.bytes().all(|it| it.is_ascii_hexdigit())
+        {
+            return false;
+        }
+        let mirrored = format!("refs/remotes/origin/{name}");
+        if [name, &mirrored].into_iter().any(|it| self.check_refs_of(it).is_err()) {
+            return false;
+        }
+        let start = git2::Oid::from_str(name);
+        let objects = start.and_then(|start| Ok((start, self.inner.odb()?)));
+        let whole = objects.and_then(|(start, objects)| objects.exists_prefix(start, name.len()));
+        let commit = whole.and_then(|it| self.inner.find_object(it, None)?.peel_to_commit());
+        let Ok(commit) = commit.map(|it| id_of(it.id())) else { return false };
+        let mut names = PLACES.iter().map(|it| format!("{it}{name}")).chain([mirrored]);
+        names.any(|it| self.target_of(&it).is_some_and(|named| named != commit))
     }
 
     /// Returns the commit that a ref leads to.
@@ -77,8 +105,7 @@ impl Repository {
 
     /// Checks the files of the refs that a revision may begin with.
     fn check_refs_of(&self, revision: &str) -> Result<(), git2::Error> {
-        let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
-        let name = name.split("@{").next().unwrap_or_default();
+        let name = name_of(revision);
         if matches!(name, "" | "@" | "HEAD") {
             // What HEAD itself is was checked when the repository was opened.
             let head = self.inner.find_reference("HEAD");
@@ -111,6 +138,17 @@ impl Repository {
                 })
             }
         }
+    }
+
+    /// Returns the full name of what a branch or tag is called; a name that nothing has is returned as it is.
+    pub fn full_name_of(&self, name: &str) -> String {
+        let places =
+            if name.starts_with("refs/") { &[][..] } else { &["refs/heads/", "refs/tags/"] };
+        let mut names = places.iter().map(|it| format!("{it}{name}"));
+        let found = names.find(|it| {
+            check_ref_file(&self.inner, it).is_err() || self.inner.find_reference(it).is_ok()
+        });
+        found.unwrap_or_else(|| name.to_owned())
     }
 
     /// Returns why the commit of a branch, or of HEAD, cannot be read although there is one.
@@ -170,6 +208,12 @@ impl Repository {
     }
 }
 
+/// Returns the id or name that a revision begins with.
+fn name_of(revision: &str) -> &str {
+    let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
+    name.split("@{").next().unwrap_or_default()
+}
+
 /// Returns whether a revision cannot name a ref since a file cannot have such a name.
 fn is_too_long(revision: &str) -> bool {
     let mut parts = revision.split(['/', '~', '^', ':', '@']);
@@ -184,8 +228,7 @@ fn branch_of(revision: &str) -> Option<&str> {
     if let Some(branch) = revision.strip_prefix("refs/heads/") {
         return Some(branch);
     }
-    let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
-    let name = name.split("@{").next().unwrap_or_default();
+    let name = name_of(revision);
     let is_own = matches!(name, "" | "HEAD" | "@") || name.starts_with("refs/");
     (!is_own).then_some(revision)
 }

@@ -115,8 +115,11 @@ impl Applier {
     /// Returns the error of a write to a branch that the repository does not have, or whose commit cannot be read.
     fn without_branch(&self, repository: &Repository, error: &ResolveError) -> WriteError {
         match error {
-            ResolveError::Unknown(RevisionError { revision }) => {
+            ResolveError::Unknown(RevisionError { revision, .. }) => {
                 let branch = Some(&**revision).filter(|it| *it != "HEAD");
+                if let Some(damage) = repository.damage_at(branch) {
+                    return self.planner.unreadable(&damage);
+                }
                 WriteError::Unreachable(FetchError {
                     failure: FetchFailure::RefNotFound,
                     message: repository.why_missing(branch),

@@ -179,6 +179,9 @@ fn a_revision_is_what_rev_parse_understands() {
     origin.tag("v1", &first);
     // A branch must not change the meaning of a full id.
     origin.set(&first, &second);
+    // Nor that of a part of one.
+    origin.set(&first[..9], &second);
+    origin.set(&second[..9], &second);
     let repository = Repository::discover(&origin.path()).unwrap();
     let rows = [
         ("main", Some(&second)),
@@ -189,6 +192,8 @@ fn a_revision_is_what_rev_parse_understands() {
         ("v1", Some(&first)),
         (&first, Some(&first)),
         (&second[..10], Some(&second)),
+        (&second[..9], Some(&second)),
+        (&first[..9], None),
         ("main:a", None),
         ("HEAD~2", None),
         ("HEAD..main", None),
