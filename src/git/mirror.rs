@@ -268,7 +268,7 @@ impl Mirror {
     ///
     /// Returns an error if it cannot be written.
     pub fn set_live(&self, commit: CommitId) -> Result<(), RevisionError> {
-        let fail = || RevisionError { revision: commit.to_string() };
+        let fail = || RevisionError { revision: commit.to_string(), is_ambiguous: false };
         let repository = self.repository().map_err(|_| fail())?;
         let reference = repository.inner().reference(LIVE, oid(commit), true, "activated");
         reference.map(drop).map_err(|_| fail())
@@ -281,8 +281,9 @@ impl Mirror {
         let fail = |error: git2::Error| attempt.explain(&error);
         // A fetch of a ref that is gone succeeds and leaves the old one, so what the remote has is
         // looked up first.
+        let followed = branch.and_then(|it| followed_before(&repository, it));
         let pick = |advertised: &Advertised| {
-            let watched = advertised.find(&self.remote, branch)?;
+            let watched = advertised.find(&self.remote, followed.as_deref().or(branch))?;
             let (source, target) = (watched.name.clone(), watched.commit);
             let kept = format!("{WATCHED}{source}");
             Ok((vec![Wanted { source, kept, target }], watched))
@@ -304,11 +305,15 @@ impl Mirror {
         let own = wanted.iter().find(|it| it.source == watched.name).cloned();
         self.prune(&repository, &wanted).map_err(fail)?;
         if let Some(Wanted { kept, target, .. }) = own.filter(|it| it.target == watched.commit) {
-            inner.reference(&kept, target, true, "fetch").map_err(fail)?;
+            move_to(&repository, &kept, target).map_err(fail)?;
         }
         self.note_moved(&repository, wanted);
-        inner.reference(&noted, watched.commit, true, "fetch").map_err(fail)?;
-        inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
+        move_to(&repository, &noted, watched.commit).map_err(fail)?;
+        // Where there is nothing new, a fetch works on a read-only disk as well.
+        let head = inner.find_reference("HEAD").map_err(fail)?;
+        if head.symbolic_target().ok().flatten() != Some(&noted) {
+            inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
+        }
 
         Ok(Fetched { branch: watched.name, head: id_of(commit.id()) })
     }
@@ -368,6 +373,23 @@ impl Mirror {
                 || reference.peel_to_tree().is_ok()
         })
     }
+}
+
+/// Returns the full name of what was followed by a name: where a branch is deleted, a tag of its name is not followed instead.
+fn followed_before(repository: &Repository, name: &str) -> Option<String> {
+    let head = repository.inner().find_reference("HEAD").ok()?;
+    let full = head.symbolic_target().ok()??.strip_prefix(WATCHED)?;
+    let is_it = ["refs/heads/", "refs/tags/"].iter().any(|it| full.strip_prefix(it) == Some(name));
+    is_it.then(|| full.to_owned())
+}
+
+/// Has a ref name a commit, if it does not.
+fn move_to(repository: &Repository, name: &str, target: git2::Oid) -> Result<(), git2::Error> {
+    let inner = repository.inner();
+    if inner.find_reference(name).is_ok_and(|it| it.target() == Some(target)) {
+        return Ok(());
+    }
+    inner.reference(name, target, true, "fetch").map(drop)
 }
 
 /// Forgets where refs were that are watched no more: they would be in the way of others.

@@ -137,8 +137,8 @@ pub(super) struct Source {
     target: Target,
     address: String,
     branch: Option<String>,
-    /// The ref that HEAD of a repository of this machine named at the first fetch, where no branch was chosen: who
-    /// checks out another one in a working tree does not mean to deploy it.
+    /// The full name of what was followed at the first fetch, but for what HEAD of a remote elsewhere names: who checks out
+    /// another branch in a working tree does not mean to deploy it, and a tag may have the name of a deleted branch.
     named_first: OnceLock<String>,
     path: String,
     transport: Box<MirrorOptions>,
@@ -188,6 +188,7 @@ impl Source {
                 repository.recover_moves();
                 // Read once: HEAD may be moved meanwhile.
                 let named = branch.map(str::to_owned).or_else(|| repository.head_ref());
+                let named = named.map(|it| repository.full_name_of(&it));
                 let head = repository.branch_head(named.as_deref()).map_err(|error| {
                     if let ResolveError::Unreadable(error) = &error
                         && error.fault() == ObjectFault::System
@@ -206,7 +207,8 @@ impl Source {
                 let head = mirror.fetch_watched(branch)?;
                 let repository = mirror.repository().map_err(|error| self.open_failed(&error))?;
                 // Who changes HEAD at a forge means it.
-                if mirror.mirror().is_some_and(Mirror::is_of_this_machine) {
+                let is_of_this_machine = || mirror.mirror().is_some_and(Mirror::is_of_this_machine);
+                if self.branch.is_some() || is_of_this_machine() {
                     self.keep_named(repository.head_ref());
                 }
                 Ok(Fetched { repository, head })
@@ -214,9 +216,10 @@ impl Source {
         }
     }
 
-    /// Keeps what HEAD named first, where no branch was chosen.
+    /// Keeps what was followed first: HEAD may name another branch later, and a tag may have the name of a branch that
+    /// is deleted.
     fn keep_named(&self, name: Option<String>) {
-        if let (None, Some(name)) = (&self.branch, name) {
+        if let Some(name) = name.filter(|it| it.starts_with("refs/")) {
             self.named_first.get_or_init(|| name);
         }
     }
@@ -377,7 +380,7 @@ impl Source {
 
     /// Returns the branch or ref that is followed; none before HEAD named one, or while it is detached.
     fn branch(&self) -> Option<&str> {
-        self.branch.as_deref().or_else(|| self.named_first.get().map(String::as_str))
+        self.named_first.get().or(self.branch.as_ref()).map(String::as_str)
     }
 
     /// Returns the branch as people name it; none for a detached HEAD.

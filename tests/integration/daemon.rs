@@ -460,6 +460,33 @@ fn a_deleted_branch_is_a_condition_and_the_last_commit_answers() {
 }
 
 #[test]
+fn a_tag_of_the_name_of_a_deleted_branch_does_not_answer() {
+    let repository = repository();
+    let first = repository.git().head().unwrap().peel_to_commit().unwrap();
+    repository.git().branch("live", &first, false).unwrap();
+    let side = repository.commit("side", &[("groups/side.yaml", "name: Side\n")]);
+    let side = repository.git().find_object(side.parse().unwrap(), None).unwrap();
+    repository.git().tag_lightweight("live", &side, false).unwrap();
+    let live = || repository.git().find_branch("live", git2::BranchType::Local);
+    let data = tempfile::tempdir().unwrap();
+    let path = repository.text_path();
+    let directory = ["--data-dir", data.path().to_str().unwrap()];
+    for more in [&directory[..], &[]] {
+        let daemon = Daemon::start(&[&["--repo", &path, "--branch", "live"], more].concat());
+        live().unwrap().delete().unwrap();
+        let is_missing = |it: &Daemon| {
+            let status = it.get("/controller/status").json();
+            status["conditions"].as_array().unwrap().iter().any(|it| it["type"] == "RefMissing")
+        };
+        daemon.wait_until("the missing branch is noticed", is_missing);
+        let answered = daemon.get("/v1/groups");
+        assert_eq!(answered.header("X-Clade-Commit"), Some(&*first.id().to_string()));
+        repository.git().branch("live", &first, false).unwrap();
+        daemon.wait_until("the branch is back", |it| !is_missing(it));
+    }
+}
+
+#[test]
 fn a_taken_port_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -216,6 +216,45 @@ fn a_missing_ref_is_an_error_and_changes_nothing() {
 }
 
 #[test]
+fn a_tag_does_not_take_the_place_of_a_branch_nor_a_branch_that_of_a_tag() {
+    let (origin, first) = Origin::with_a_commit();
+    let side = origin.commit("side", &[("a", Put::File("a"))]);
+    origin.set("live", &first);
+    origin.tag("live", &side);
+    origin.tag("v1", &first);
+    let data = tempfile::tempdir().unwrap();
+    let fetch = |name: &str| open(data.path(), &origin).fetch(Some(name));
+    assert_eq!(fetch("live"), Ok(fetched("refs/heads/live", &first)));
+    origin.delete("live");
+    assert_eq!(fetch("live").unwrap_err().failure, FetchFailure::RefNotFound);
+    assert_eq!(fetch("refs/tags/live"), Ok(fetched("refs/tags/live", &side)));
+    assert_eq!(fetch("v1"), Ok(fetched("refs/tags/v1", &first)));
+    origin.set("v1", &side);
+    assert_eq!(fetch("v1"), Ok(fetched("refs/tags/v1", &first)));
+    assert_eq!(fetch("refs/heads/v1"), Ok(fetched("refs/heads/v1", &side)));
+}
+
+#[test]
+fn a_fetch_that_brings_nothing_writes_no_ref() {
+    use std::os::unix::fs::MetadataExt as _;
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    let files = ["HEAD", "refs/clade/watched/refs/heads/main", "refs/remotes/origin/main"];
+    let inodes = || {
+        let inode = |it| data.path().join("mirror.git").join(it).metadata().unwrap().ino();
+        files.map(inode)
+    };
+    assert_eq!(mirror.fetch(Some("main")), Ok(fetched_main(&first)));
+    let before = inodes();
+    assert_eq!(mirror.fetch(Some("main")), Ok(fetched_main(&first)));
+    assert_eq!(inodes(), before);
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    assert_eq!(mirror.fetch(Some("main")), Ok(fetched_main(&second)));
+    assert_ne!(inodes(), before);
+}
+
+#[test]
 fn tags_and_detached_heads_are_followed_too() {
     let (origin, first) = Origin::with_a_commit();
     let second = origin.commit("main", &[("a", Put::File("a"))]);
@@ -250,6 +289,9 @@ fn revisions_mean_what_the_remote_calls_them() {
     origin.tag("v1", &first);
     origin.reference("refs/pull/7/head", &side);
     origin.set(&first, &second);
+    // Nor that of a part of one: which commit is meant is not for those to say who may push some branch.
+    origin.set(&second[..8], &side);
+    origin.tag(&first[..7], &side);
     let data = tempfile::tempdir().unwrap();
     let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
     let refspecs = vec!["refs/pull/*/head".to_owned()];
@@ -270,6 +312,11 @@ fn revisions_mean_what_the_remote_calls_them() {
         ("refs/pull/7/head", Some(&side)),
         (&first, Some(&first)),
         (&side[..12], Some(&side)),
+        (&second[..7], Some(&second)),
+        (&second[..8], None),
+        (&format!("{}~1", &second[..8]), None),
+        (&format!("refs/heads/{}", &second[..8]), Some(&side)),
+        (&first[..7], None),
         ("nope", None),
     ] {
         let resolved = repository.resolve(revision).ok().map(|it| it.to_string());
