@@ -208,6 +208,26 @@ impl PageFrame {
         }
     }
 
+    /// Draws the way to what the API answers: a link with some words. Where a session says who the visitor is, the link
+    /// would lead to a 401, since the API takes no sessions: then it is the address, for a request with the token.
+    pub(super) fn json(&self, words: &str, address: impl AsRef<str>) -> Markup {
+        let (address, words) = (address.as_ref(), Markup::of_parts(words.to_owned()));
+        match self.is_signed_in() {
+            true => Markup::of_parts(format!("{words} ({})", self.json_at(address))),
+            false => m::link(address, &words),
+        }
+    }
+
+    /// Draws the same way with the address for words.
+    pub(super) fn json_at(&self, address: impl AsRef<str>) -> Markup {
+        let address = address.as_ref();
+        let shown = m::line(address);
+        match self.is_signed_in() {
+            true => Markup::of_parts(format!("<code>{shown}</code>, asked with the token")),
+            false => m::link(address, &shown),
+        }
+    }
+
     pub(super) fn is_live(&self, commit: &CommitId) -> bool {
         self.live.as_ref() == Some(commit)
     }

@@ -85,6 +85,14 @@ pub(super) fn place(
     line(place)
 }
 
+/// Writes a link to an address of this daemon.
+pub(super) fn link(address: &str, inner: &Markup) -> Markup {
+    let mut markup = String::from("<a href=\"");
+    escape(&mut markup, address);
+    let _ = write!(markup, "\">{inner}</a>");
+    Markup(markup)
+}
+
 /// Writes a link to a page of another host, such as a forge.
 pub(super) fn link_away(address: &str, inner: &Markup) -> Markup {
     let mut markup = String::from("<a class=\"away-link\" rel=\"noreferrer\" href=\"");
