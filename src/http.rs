@@ -91,7 +91,7 @@ pub mod types;
 #[cfg(test)]
 mod fixture;
 
-pub use access::{Access, AllowedHosts, Host, ProxyHeader, TrustedNetwork};
+pub use access::{Access, AllowedHosts, Host, LoginWays, ProxyHeader, TrustedNetwork};
 pub use enc_cache::EncCache;
 pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};
 pub use live_status::LiveStatus;

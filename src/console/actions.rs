@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::context::{FormFields, PageError, read_form, redirect};
 use super::failure::ErrorPage;
-use super::session::is_own_form;
 use super::visit::Visit;
 use crate::http::AddressRoutes;
 use crate::http::types::ErrorKind;
@@ -39,10 +38,7 @@ async fn take(visit: &Visit, action: &str, fields: &FormFields) -> Result<(), Pa
         return Err(PageError::Refused(ErrorKind::PermissionDenied, message.to_owned()));
     }
     let field = |name: &str| fields.get(name).map(|it| it.trim()).unwrap_or_default();
-    if !is_own_form(visit.headers()) || !visit.accepts_form(field("form_token")) {
-        let message = "The form is not one of a page of this daemon; load the page again.";
-        return Err(PageError::Refused(ErrorKind::PermissionDenied, message.to_owned()));
-    }
+    visit.check_form(field("form_token"))?;
     let reason: String = field("reason").chars().take(REASON).collect();
     if reason.is_empty() && action != "reconcile" {
         let message = "Say why: the reason goes to the journal.";

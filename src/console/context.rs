@@ -17,7 +17,7 @@ use super::failure::{ErrorPage, help};
 use super::gone_pins::PinMemory;
 use super::layout::{Links, PageFrame, Section, SessionState};
 use super::page;
-use super::session::{Sessions, Transport};
+use super::session::{ForeignForm, Sessions, Transport};
 use crate::forge::ForgePages;
 use crate::http::types::{Error, ErrorKind};
 use crate::http::{InProcessApi, InProcessError, takes_pages};
@@ -61,6 +61,15 @@ pub(super) enum PageError {
 }
 
 impl PageError {
+    /// Returns the status of the page.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Api(error) => error.status,
+            Self::NotFound(_) => ErrorKind::NotFound.status(),
+            Self::Refused(kind, _) => kind.status(),
+        }
+    }
+
     /// Returns what it says to the visitor.
     pub(super) fn message(self) -> String {
         match self {
@@ -73,6 +82,12 @@ impl PageError {
 impl From<InProcessError> for PageError {
     fn from(error: InProcessError) -> Self {
         Self::Api(error)
+    }
+}
+
+impl From<ForeignForm> for PageError {
+    fn from(error: ForeignForm) -> Self {
+        Self::Refused(ErrorKind::PermissionDenied, error.to_string())
     }
 }
 

@@ -31,7 +31,9 @@ pub(super) fn help(status: StatusCode) -> &'static str {
         StatusCode::NOT_FOUND => {
             "Search for the node by a part of its certname, or look through the groups."
         }
-        StatusCode::UNAUTHORIZED => "Sign in, or use a client certificate.",
+        StatusCode::UNAUTHORIZED => {
+            "Ask an operator of the daemon, or of the proxy in front of it, which way to sign in is yours."
+        }
         StatusCode::FORBIDDEN => {
             "Ask an operator of the daemon for the role that the message names."
         }

@@ -141,9 +141,10 @@ async fn page(visit: &Visit) -> Result<HomePage, PageError> {
 /// Returns the address that the visitor uses.
 fn address(visit: &Visit) -> String {
     let header = |name: &str| visit.headers().get(name).and_then(|it| it.to_str().ok());
-    let is_tls =
-        visit.console.transport == Transport::Tls || header("x-forwarded-proto") == Some("https");
-    let scheme = if is_tls { "https" } else { "http" };
+    let scheme = match Transport::of(visit.headers(), visit.console.transport) {
+        Transport::Tls => "https",
+        Transport::Plain => "http",
+    };
     let base = &visit.links().base;
     format!("{scheme}://{}{base}", header("host").unwrap_or("127.0.0.1:4433"))
 }

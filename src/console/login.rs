@@ -11,22 +11,26 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::context::{Console, FormFields, PageError, read_form, redirect};
-use super::entrance::Entrance;
-use super::layout::PageFrame;
+use super::entrance::{Entrance, NOT_TAKEN};
+use super::layout::{PageFrame, SessionState};
 use super::markup as m;
 use super::page;
-use super::session::{cookie, is_own_form, no_cookie};
-use crate::http::takes_pages;
+use super::session::{cookie, no_cookie};
 use crate::http::types::ErrorKind;
+use crate::http::{LoginWays, takes_pages};
 
 #[derive(Debug, Template)]
 #[template(path = "login.html")]
 struct Login {
     layout: PageFrame,
-    takes_tokens: bool,
+    ways: LoginWays,
+    /// Whether callers need nothing to read.
+    is_open: bool,
     next: String,
+    /// Whether an action led here, which was not taken.
+    not_taken: bool,
     /// Why the last try failed.
-    failure: &'static str,
+    failure: String,
 }
 
 /// A request that needs no rights.
@@ -47,26 +51,60 @@ impl FromRequestParts<Arc<Console>> for Stranger {
 /// Shows the form.
 pub(super) async fn show(Stranger(entrance): Stranger) -> Response {
     let next = entrance.parameters.get("next").cloned().unwrap_or_default();
-    form(&entrance, StatusCode::OK, next, "")
+    form(&entrance, StatusCode::OK, next, String::new())
 }
 
-fn form(entrance: &Entrance, status: StatusCode, next: String, failure: &'static str) -> Response {
+fn form(entrance: &Entrance, status: StatusCode, next: String, failure: String) -> Response {
     let mut layout = entrance.layout();
-    layout.form_token = entrance.form_token();
-    let takes_tokens = entrance.console.api.takes_tokens();
-    page::write(status, &Login { layout, takes_tokens, next, failure }, &entrance.headers)
+    if layout.session == SessionState::SignedOut {
+        // The link would lead to this page.
+        layout.session = SessionState::None;
+    }
+    let ways = entrance.console.api.login_ways(&entrance.asker);
+    let is_open = ways == LoginWays::default();
+    let not_taken = entrance.parameters.contains_key(NOT_TAKEN);
+    page::write(
+        status,
+        &Login { layout, ways, is_open, next, not_taken, failure },
+        &entrance.headers,
+    )
 }
 
 /// Shows the form again, and why; programs read the error.
-fn refused(entrance: &Entrance, kind: ErrorKind, next: String, failure: &'static str) -> Response {
+fn refused(entrance: &Entrance, trouble: PageError, next: String) -> Response {
     if takes_pages(&entrance.headers) {
-        form(entrance, kind.status(), next, failure)
+        form(entrance, trouble.status(), next, trouble.message())
     } else {
-        entrance.fail(PageError::Refused(kind, failure.to_owned()))
+        entrance.fail(trouble)
     }
 }
 
-/// Opens a session for a token.
+/// Checks that a form is from a page that the visitor got. A faulty header of a proxy can be why it is not.
+fn check_form(entrance: &Entrance, fields: &FormFields) -> Result<(), PageError> {
+    let sent = fields.get("form_token").map(|it| it.trim()).unwrap_or_default();
+    entrance.check_form(sent).map_err(|foreign| match &entrance.fault {
+        Some(fault) => PageError::Api(fault.clone()),
+        None => foreign.into(),
+    })
+}
+
+/// Checks that the API takes a token, and shows its visitor what the pages show.
+fn check_token(entrance: &Entrance, token: &str) -> Result<(), PageError> {
+    let api = &entrance.console.api;
+    let is_text = !token.is_empty() && token.bytes().all(|it| it.is_ascii_graphic());
+    if !is_text || !api.knows_token(token) {
+        let message = "The token is not known to this daemon.";
+        return Err(PageError::Refused(ErrorKind::UserUnauthenticated, message.to_owned()));
+    }
+    let rights = api.identify(&entrance.asker.clone().with_token(token), &Method::GET)?;
+    if !rights.reads {
+        let message = "The token does not have the role `read`, which the pages need.";
+        return Err(PageError::Refused(ErrorKind::PermissionDenied, message.to_owned()));
+    }
+    Ok(())
+}
+
+/// Opens a session for a token, in the place of the one that the visitor has.
 pub(super) async fn sign_in(
     State(console): State<Arc<Console>>,
     Stranger(entrance): Stranger,
@@ -77,23 +115,14 @@ pub(super) async fn sign_in(
         Err(trouble) => return entrance.fail(trouble),
     };
     let field = |name: &str| fields.get(name).map(|it| it.trim()).unwrap_or_default();
-    let next = field("next").to_owned();
-    if !is_own_form(&entrance.headers) || !entrance.accepts_form(field("form_token")) {
-        let failure = "The form is not one of this page; load it again.";
-        return refused(&entrance, ErrorKind::PermissionDenied, next, failure);
-    }
-    let token = field("token");
-    let asker = entrance.asker.clone().with_token(token);
-    let known = !token.is_empty()
-        && token.bytes().all(|it| it.is_ascii_graphic())
-        && console.api.takes_tokens()
-        && console.api.identify(&asker, &Method::GET).is_ok_and(|it| it.reads);
-    if !known {
-        let failure = "The token is not known, or does not have the role `read`.";
-        return refused(&entrance, ErrorKind::UserUnauthenticated, next, failure);
+    let (token, next) = (field("token"), field("next").to_owned());
+    let checked = check_form(&entrance, &fields).and_then(|()| check_token(&entrance, token));
+    if let Err(trouble) = checked {
+        return refused(&entrance, trouble, next);
     }
     match console.sessions.open(token.to_owned()) {
         Ok(id) => {
+            console.sessions.close(&entrance.headers);
             let cookie = cookie(&id, &console.base_path, entrance.transport());
             let address = format!("{}{}", console.base_path.as_str(), own_path(&next));
             with_cookie(redirect(&address), &cookie)
@@ -115,10 +144,8 @@ pub(super) async fn sign_out(
         Ok(fields) => fields,
         Err(trouble) => return entrance.fail(trouble),
     };
-    let sent = fields.get("form_token").map(String::as_str).unwrap_or_default();
-    if !is_own_form(&entrance.headers) || !entrance.accepts_form(sent) {
-        let failure = "The form is not one of this page; load it again.";
-        return refused(&entrance, ErrorKind::PermissionDenied, String::new(), failure);
+    if let Err(trouble) = check_form(&entrance, &fields) {
+        return refused(&entrance, trouble, String::new());
     }
     console.sessions.close(&entrance.headers);
     let address = format!("{}/login", console.base_path.as_str());

@@ -29,6 +29,35 @@ const MOST: usize = 4096;
 /// How many of them one token has at most: who signs in again and again ends no session of others.
 const OF_A_TOKEN: usize = 64;
 
+/// How many values of the cookie of one request are tried: a browser sends those of other paths, too.
+const TRIED: usize = 8;
+
+/// The id of a session. It is never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SessionId(String);
+
+impl std::fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+/// Who the token of a form is for: a session, whom a proxy or a certificate names, both, or all others together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FormOwner {
+    pub(super) session: Option<SessionId>,
+    /// Whom a proxy or a certificate names.
+    pub(super) sender: Option<String>,
+}
+
+/// A form is not from a page that its sender got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The form is not from a page that this daemon gave you in this session. Perhaps the session ended, the daemon restarted, or a \
+     balancer without session affinity sent the form to another replica. Load the page again."
+)]
+pub(super) struct ForeignForm;
+
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -69,7 +98,7 @@ impl Sessions {
 
     /// Opens a session for a token that the API takes, and returns its id.
     #[expect(clippy::disallowed_methods, reason = "sessions end in time")]
-    pub(super) fn open(&self, token: String) -> Result<String, NoRandomness> {
+    pub(super) fn open(&self, token: String) -> Result<SessionId, NoRandomness> {
         let id = hex(&random()?);
         let mut open = self.open.lock();
         open.retain(|_, session| session.opened.elapsed() < LASTS);
@@ -81,44 +110,84 @@ impl Sessions {
             oldest.and_then(|it| open.remove(&it));
         }
         open.insert(id.clone(), OpenSession { token, opened: Instant::now() });
-        Ok(id)
+        Ok(SessionId(id))
     }
 
-    /// Returns the token of the session that a request names, with the id of the session.
-    pub(super) fn of(&self, headers: &HeaderMap) -> Option<(String, String)> {
-        let id = id_in(headers)?;
+    /// Returns the first open session that a request names, with its token. Those whose token is not known any more
+    /// end.
+    pub(super) fn of(
+        &self,
+        headers: &HeaderMap,
+        is_known: impl Fn(&str) -> bool,
+    ) -> Option<(SessionId, String)> {
+        ids_in(headers).find_map(|id| {
+            let token = self.token_of(id)?;
+            if is_known(&token) {
+                return Some((SessionId(id.to_owned()), token));
+            }
+            self.open.lock().remove(id);
+            None
+        })
+    }
+
+    fn token_of(&self, id: &str) -> Option<String> {
         let open = self.open.lock();
         let session = open.get(id).filter(|it| it.opened.elapsed() < LASTS)?;
-        Some((id.to_owned(), session.token.clone()))
+        Some(session.token.clone())
     }
 
-    /// Ends the session that a request names.
+    /// Returns whether a session has not ended.
+    pub(super) fn is_open(&self, SessionId(id): &SessionId) -> bool {
+        self.token_of(id).is_some()
+    }
+
+    /// Ends the sessions that a request names.
     pub(super) fn close(&self, headers: &HeaderMap) {
-        if let Some(id) = id_in(headers) {
-            self.open.lock().remove(id);
+        let mut open = self.open.lock();
+        for id in ids_in(headers) {
+            open.remove(id);
         }
     }
 
-    /// Returns what a form must send so that it is one of a page that this visitor got.
-    pub(super) fn form_token(&self, visitor: &str) -> String {
+    /// Returns what a form must send so that it is one of a page that its owner got.
+    pub(super) fn form_token(&self, owner: &FormOwner) -> String {
         // A key of any length is one.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return String::new() };
         mac.update(b"form\0");
-        mac.update(visitor.as_bytes());
+        // The id of a session has no zeros.
+        mac.update(owner.session.as_ref().map(|it| it.0.as_bytes()).unwrap_or_default());
+        mac.update(b"\0");
+        mac.update(owner.sender.as_ref().map(String::as_bytes).unwrap_or_default());
         hex(&mac.finalize().into_bytes())
     }
 
-    /// Returns whether a form sent what the page had for this visitor.
-    pub(super) fn accepts(&self, visitor: &str, sent: &str) -> bool {
-        let expected = self.form_token(visitor);
+    /// Returns whether a form sent what the page had for this owner.
+    fn accepts(&self, owner: &FormOwner, sent: &str) -> bool {
+        let expected = self.form_token(owner);
         !expected.is_empty() && bool::from(expected.as_bytes().ct_eq(sent.as_bytes()))
+    }
+
+    /// Checks that a form is from a page that its sender got.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is from another site, or does not have the token of its sender.
+    pub(super) fn check_form(
+        &self,
+        headers: &HeaderMap,
+        owner: &FormOwner,
+        sent: &str,
+    ) -> Result<(), ForeignForm> {
+        let is_own = is_own_form(headers) && self.accepts(owner, sent);
+        if is_own { Ok(()) } else { Err(ForeignForm) }
     }
 }
 
-fn id_in(headers: &HeaderMap) -> Option<&str> {
+/// Returns the ids of sessions in the cookies of a request: a cookie of another path can come first.
+fn ids_in(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
-    let mut pairs = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    let pairs = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value).take(TRIED)
 }
 
 /// How clients connect.
@@ -130,8 +199,19 @@ pub enum Transport {
     Plain,
 }
 
+impl Transport {
+    /// Returns how the client of a request connects: to the outermost proxy, as that says, or to here.
+    pub(super) fn of(headers: &HeaderMap, own: Self) -> Self {
+        let schemes = headers.get("x-forwarded-proto").and_then(|it| it.to_str().ok());
+        // Each proxy adds the scheme of the connection that it accepted.
+        let first = schemes.and_then(|it| it.split(',').next()).map(str::trim);
+        let is_tls = first.is_some_and(|it| it.eq_ignore_ascii_case("https"));
+        if is_tls { Self::Tls } else { own }
+    }
+}
+
 /// Writes the cookie of a session.
-pub(super) fn cookie(id: &str, base: &BasePath, transport: Transport) -> String {
+pub(super) fn cookie(SessionId(id): &SessionId, base: &BasePath, transport: Transport) -> String {
     let secure = if transport == Transport::Tls { "; Secure" } else { "" };
     let age = LASTS.as_secs();
     format!("{COOKIE}={id}; Path={base}; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
@@ -144,7 +224,7 @@ pub(super) fn no_cookie(base: &BasePath) -> String {
 
 /// Returns whether a form was sent by a page of this daemon. Browsers say so; other clients say nothing, and have
 /// to know the token of the form all the same.
-pub(super) fn is_own_form(headers: &HeaderMap) -> bool {
+fn is_own_form(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
     if headers.contains_key("sec-fetch-site") {
         return text("sec-fetch-site") == Some("same-origin");
@@ -172,12 +252,56 @@ mod tests {
     fn a_session_stands_for_its_token_until_it_is_closed() {
         let sessions = Sessions::new().unwrap();
         let id = sessions.open("secret".to_owned()).unwrap();
-        let request = headers(&[("cookie", &format!("a=b; clade_session={id}"))]);
-        assert_eq!(sessions.of(&request), Some((id, "secret".to_owned())));
-        assert_eq!(sessions.of(&headers(&[("cookie", "clade_session=0")])), None);
+        let request = headers(&[("cookie", &format!("a=b; clade_session={}", id.0))]);
+        let known = |_: &str| true;
+        assert!(sessions.is_open(&id));
+        assert_eq!(sessions.of(&request, known), Some((id.clone(), "secret".to_owned())));
+        assert_eq!(sessions.of(&headers(&[("cookie", "clade_session=0")]), known), None);
         sessions.close(&request);
-        assert_eq!(sessions.of(&request), None);
-        assert!(!format!("{sessions:?}").contains("secret"));
+        assert_eq!(sessions.of(&request, known), None);
+        assert!(!sessions.is_open(&id));
+        let shown = format!("{sessions:?} {id:?}");
+        assert!(!shown.contains("secret") && !shown.contains(&id.0), "{shown}");
+    }
+
+    #[test]
+    fn the_first_open_session_of_a_few_cookies_counts() {
+        let sessions = Sessions::new().unwrap();
+        let gone = sessions.open("gone".to_owned()).unwrap();
+        let good = sessions.open("good".to_owned()).unwrap();
+        let [of_gone, of_good] = [&gone, &good].map(|it| format!("clade_session={}", it.0));
+        let named = |cookies: &str| {
+            let found = sessions.of(&headers(&[("cookie", cookies)]), |it| it != "gone");
+            found.map(|(_, token)| token)
+        };
+        assert_eq!(named(&format!("clade_session=old; {of_good}")).as_deref(), Some("good"));
+        assert!(sessions.is_open(&gone));
+        assert_eq!(named(&format!("{of_gone};x=y;{of_good}")).as_deref(), Some("good"));
+        // The token of the other is not known: it ended.
+        assert!(!sessions.is_open(&gone) && sessions.is_open(&good));
+        let many = "clade_session=old; ".repeat(TRIED);
+        assert_eq!(named(&format!("{many}{of_good}")), None);
+        sessions.close(&headers(&[("cookie", &format!("{of_gone}; {of_good}"))]));
+        assert!(!sessions.is_open(&good));
+    }
+
+    #[test]
+    fn the_outermost_proxy_says_how_clients_connect() {
+        for (schemes, expected) in [
+            ("https", Transport::Tls),
+            ("HTTPS", Transport::Tls),
+            ("https,http", Transport::Tls),
+            (" https , https", Transport::Tls),
+            ("http, https", Transport::Plain),
+            ("http", Transport::Plain),
+            ("httpsx", Transport::Plain),
+            ("", Transport::Plain),
+        ] {
+            let sent = headers(&[("x-forwarded-proto", schemes)]);
+            assert_eq!(Transport::of(&sent, Transport::Plain), expected, "{schemes}");
+            assert_eq!(Transport::of(&sent, Transport::Tls), Transport::Tls, "{schemes}");
+        }
+        assert_eq!(Transport::of(&HeaderMap::new(), Transport::Plain), Transport::Plain);
     }
 
     #[test]
@@ -188,7 +312,7 @@ mod tests {
             sessions.open(format!("t{}", number / OF_A_TOKEN + 1)).unwrap();
         }
         assert_eq!(sessions.open.lock().len(), MOST);
-        assert!(!sessions.open.lock().contains_key(&first));
+        assert!(!sessions.is_open(&first));
     }
 
     #[test]
@@ -200,18 +324,32 @@ mod tests {
             sessions.open("t".to_owned()).unwrap();
         }
         assert_eq!(sessions.open.lock().len(), OF_A_TOKEN + 1);
-        let is_open = |it: &str| sessions.open.lock().contains_key(it);
-        assert!(is_open(&other) && !is_open(&first));
+        assert!(sessions.is_open(&other) && !sessions.is_open(&first));
     }
 
     #[test]
-    fn a_form_is_one_of_its_visitor_and_of_this_process() {
+    fn a_form_is_one_of_its_owner_and_of_this_process() {
         let (sessions, others) = (Sessions::new().unwrap(), Sessions::new().unwrap());
-        let token = sessions.form_token("a");
-        assert!(sessions.accepts("a", &token));
-        assert!(!sessions.accepts("b", &token));
-        assert!(!sessions.accepts("a", ""));
-        assert!(!others.accepts("a", &token));
+        let owner = |session: Option<&str>, sender: Option<&str>| FormOwner {
+            session: session.map(|it| SessionId(it.to_owned())),
+            sender: sender.map(str::to_owned),
+        };
+        let owners = [
+            owner(None, None),
+            owner(Some("a"), None),
+            owner(Some("b"), None),
+            owner(None, Some("a")),
+            owner(Some("a"), Some("a")),
+            owner(Some("a"), Some("b")),
+        ];
+        for own in &owners {
+            let token = sessions.form_token(own);
+            for it in &owners {
+                assert_eq!(sessions.accepts(it, &token), it == own, "{it:?} {own:?}");
+            }
+            assert!(!sessions.accepts(own, ""));
+            assert!(!others.accepts(own, &token));
+        }
     }
 
     #[test]
@@ -233,10 +371,11 @@ mod tests {
     #[test]
     fn cookies_are_for_this_site_alone() {
         let base: BasePath = "/clade".parse().unwrap();
+        let id = SessionId("x".to_owned());
         assert_eq!(
-            cookie("x", &base, Transport::Tls),
+            cookie(&id, &base, Transport::Tls),
             "clade_session=x; Path=/clade; Max-Age=43200; HttpOnly; SameSite=Strict; Secure"
         );
-        assert!(!cookie("x", &base, Transport::Plain).contains("Secure"));
+        assert!(!cookie(&id, &base, Transport::Plain).contains("Secure"));
     }
 }

@@ -17,6 +17,7 @@ use super::entrance::Entrance;
 use super::gone_pins::GonePins;
 use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped};
 use super::page;
+use super::session::{ForeignForm, FormOwner};
 use crate::http::types::{BlamedCommit, ErrorKind, Status};
 use crate::http::{Asker, VisitorRights};
 use crate::model::CommitId;
@@ -30,7 +31,7 @@ pub(super) struct Visit {
     identity: VisitorRights,
     headers: HeaderMap,
     request_id: String,
-    visitor: String,
+    owner: FormOwner,
     session: SessionState,
     parameters: BTreeMap<String, String>,
     links: Links,
@@ -71,7 +72,7 @@ impl FromRequestParts<Arc<Console>> for Visit {
             identity,
             headers: entrance.headers.clone(),
             request_id: entrance.request_id.clone(),
-            visitor: entrance.visitor.clone(),
+            owner: entrance.owner.clone(),
             session: entrance.session,
             links: Links {
                 forge: console.forge_pages().await,
@@ -229,7 +230,7 @@ impl Visit {
         layout.user.clone_from(&self.identity.name);
         layout.operates = self.identity.operates;
         layout.session = self.session;
-        layout.form_token = self.console.sessions.form_token(&self.visitor);
+        layout.form_token = self.console.sessions.form_token(&self.owner);
         layout.version.clone_from(&self.status.version);
         self.parameter("q").clone_into(&mut layout.search);
         layout
@@ -239,9 +240,9 @@ impl Visit {
         &self.headers
     }
 
-    /// Returns whether a form is one of a page that this visitor got.
-    pub(super) fn accepts_form(&self, sent: &str) -> bool {
-        self.console.sessions.accepts(&self.visitor, sent)
+    /// Checks that a form is from a page that this visitor got.
+    pub(super) fn check_form(&self, sent: &str) -> Result<(), ForeignForm> {
+        self.console.sessions.check_form(&self.headers, &self.owner, sent)
     }
 
     /// Sends a document to a route, with the rights of the visitor.
@@ -255,7 +256,9 @@ impl Visit {
 
     /// Returns a response that tells of each change of the status; none if there are too many.
     pub(super) fn follow_status(&self) -> Option<Response> {
-        self.console.api.follow_status(&self.asker)
+        let (sessions, session) = (Arc::clone(&self.console.sessions), self.owner.session.clone());
+        let is_open = move || session.as_ref().is_none_or(|it| sessions.is_open(it));
+        self.console.api.follow_status(&self.asker, is_open)
     }
 
     /// Writes a page, or the error in its place.

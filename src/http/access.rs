@@ -9,6 +9,8 @@
 mod browser;
 mod certificates;
 mod grants;
+mod ignored_headers;
+mod login_ways;
 mod proxy;
 mod query_token;
 mod requirement;
@@ -26,6 +28,7 @@ use smallvec::SmallVec;
 pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
 pub(in crate::http) use grants::{Caller, Submitted};
+pub use login_ways::{LoginWays, ProxyWay};
 pub use proxy::{ProxyHeader, TrustedNetwork};
 pub(in crate::http) use query_token::take_query_token;
 pub(in crate::http) use requirement::{Requirement, denied};
@@ -40,7 +43,7 @@ use crate::config::watched::{
 };
 use crate::facts::CertificateFacts;
 use grants::{Grant, Held, Holder};
-use proxy::{TrustedProxy, UserName};
+use proxy::{ProxyClaim, TrustedProxy, UserName};
 use query_token::QueryToken;
 use roles::Roles;
 
@@ -69,7 +72,7 @@ pub(in crate::http) struct PeerIdentity<'a> {
 #[derive(Clone, Debug, Default)]
 struct KnownSender<'a> {
     certificate: Option<&'a Arc<CertificateFacts>>,
-    user: Option<UserName>,
+    proxy: ProxyClaim,
 }
 
 /// A file of tokens or certificates cannot be used.
@@ -115,7 +118,14 @@ pub(in crate::http) enum UnknownTokens {
 
 impl KnownSender<'_> {
     fn is_known(&self) -> bool {
-        self.certificate.is_some() || self.user.is_some()
+        self.certificate.is_some() || self.user().is_some()
+    }
+
+    fn user(&self) -> Option<&UserName> {
+        match &self.proxy {
+            ProxyClaim::User(user) => Some(user),
+            ProxyClaim::Absent | ProxyClaim::Ignored => None,
+        }
     }
 }
 
@@ -165,7 +175,7 @@ impl Access {
                     .map_err(|source| AccessError::Users { path, source })
             })
             .transpose()?;
-        Ok(Self { proxy: Some(TrustedProxy { header, networks }), users, ..self })
+        Ok(Self { proxy: Some(TrustedProxy::new(header, networks)), users, ..self })
     }
 
     /// Rejects requests that name another host.
@@ -187,6 +197,24 @@ impl Access {
     /// Returns whether there are tokens.
     pub(super) fn takes_tokens(&self) -> bool {
         self.tokens.is_some()
+    }
+
+    /// Returns whether a token is one of them.
+    pub(super) fn knows_token(&self, token: &[u8]) -> bool {
+        self.tokens.as_ref().is_some_and(|it| it.load().find(token).is_some())
+    }
+
+    /// Returns the ways to authenticate, for the sender of a request.
+    pub(super) fn login_ways(&self, headers: &HeaderMap, peer: PeerIdentity<'_>) -> LoginWays {
+        let sender = self.sender(headers, peer).unwrap_or_default();
+        self.ways_of(&sender.proxy)
+    }
+
+    fn ways_of(&self, claim: &ProxyClaim) -> LoginWays {
+        let proxy = if self.proxy.is_some() { ProxyWay::On } else { ProxyWay::Off };
+        let tokens = self.tokens.is_some();
+        let ways = LoginWays { tokens, certificates: self.certificates, proxy };
+        if *claim == ProxyClaim::Ignored { ways.without_trust() } else { ways }
     }
 
     /// Loads files that changed, and returns the outcome of each by its name. A file that cannot be used
@@ -259,20 +287,25 @@ impl Access {
         headers: &HeaderMap,
         peer: PeerIdentity<'a>,
     ) -> Result<KnownSender<'a>, ApiError> {
-        let user = self.proxy.as_ref().map(|it| it.user(headers, peer.address)).transpose();
-        let user = user.map_err(ApiError::unnamed_user)?.flatten();
-        Ok(KnownSender { certificate: peer.certificate, user })
+        let claim = self.proxy.as_ref().map(|it| it.claim(headers, peer.address)).transpose();
+        let proxy = claim.map_err(ApiError::unnamed_user)?.unwrap_or_default();
+        Ok(KnownSender { certificate: peer.certificate, proxy })
     }
 
     /// Returns a text that is different for each of those who are known without a token, for the forms of pages.
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 for a header of a trusted proxy that does not name one user.
     pub(super) fn known_sender(
         &self,
         headers: &HeaderMap,
         peer: PeerIdentity<'_>,
-    ) -> Option<String> {
-        let sender = self.sender(headers, peer).ok()?;
-        let user = sender.user.map(|it| format!("user {}", it.as_str()));
-        user.or_else(|| sender.certificate.map(|it| format!("certificate {}", it.certname)))
+    ) -> Result<Option<String>, ApiError> {
+        let sender = self.sender(headers, peer)?;
+        let user = sender.user().map(|it| format!("user {}", it.as_str()));
+        let certificate = || Some(format!("certificate {}", sender.certificate?.certname));
+        Ok(user.or_else(certificate))
     }
 
     /// Returns the grants of a sender and of its token.
@@ -301,7 +334,7 @@ impl Access {
                 grants.extend(met.map(|grant| Held::for_all(holder(), Arc::clone(grant))));
             }
         }
-        if let Some(user) = &sender.user {
+        if let Some(user) = sender.user() {
             grants.extend(self.grants_of_user(user));
         }
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
@@ -312,10 +345,10 @@ impl Access {
                     grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
                 }
                 None if unknown == UnknownTokens::Ignored => {}
-                None => return Err(ApiError::unauthenticated()),
+                None => return Err(ApiError::unknown_token()),
             }
         }
-        Ok(Caller { grants })
+        Ok(Caller { grants, ways: self.ways_of(&sender.proxy) })
     }
 
     /// Returns the grants of a user: those of the file, else the role `read`.

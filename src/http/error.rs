@@ -7,7 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use super::access::Role;
+use super::access::{LoginWays, Role};
 use super::original_uri::OriginalUri;
 use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
@@ -191,16 +191,26 @@ impl ApiError {
         self.0.kind
     }
 
-    /// No credentials, or unknown ones.
-    pub(super) fn unauthenticated() -> Self {
-        let message = "Route requires authentication: send a token or a client certificate.";
+    /// No credentials.
+    pub(super) fn unauthenticated(ways: LoginWays) -> Self {
+        let message = format!("Route requires authentication: {ways}");
+        Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// A token that is not in the file.
+    pub(super) fn unknown_token() -> Self {
+        let message = "The token of the request (`X-Authentication`, `Authorization: Bearer` or `?token=`) is not \
+                       known to this daemon.";
         Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
             .with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// The header of a trusted proxy does not name one user: its sender is never treated as anonymous.
     pub(super) fn unnamed_user(why: impl std::fmt::Display) -> Self {
-        let message = format!("The header of the proxy does not name one user: {why}.");
+        let message = format!(
+            "The header of the proxy does not name one user: {why}. Have the proxy send it once, with the name of the user."
+        );
         Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
     }
 

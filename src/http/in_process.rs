@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde::de::DeserializeOwned;
 use tower::ServiceExt as _;
 
-use super::access::{Caller, PeerIdentity, Requirement, Role, UnknownTokens, has_token};
+use super::access::{Caller, LoginWays, PeerIdentity, Requirement, Role, UnknownTokens, has_token};
 use super::blocking::{REPOSITORY, STORE};
 use super::error::ApiError;
 use super::request_context::{Peer, RequestContext};
@@ -160,6 +160,16 @@ impl InProcessApi {
         self.services.access.takes_tokens()
     }
 
+    /// Returns whether a token is known.
+    pub fn knows_token(&self, token: &str) -> bool {
+        self.services.access.knows_token(token.as_bytes())
+    }
+
+    /// Returns the ways in which a caller can authenticate.
+    pub fn login_ways(&self, asker: &Asker) -> LoginWays {
+        self.services.access.login_ways(&asker.headers, asker.identity())
+    }
+
     /// Says what a caller may do.
     ///
     /// # Errors
@@ -201,8 +211,12 @@ impl InProcessApi {
     }
 
     /// Returns a text that is different for each of those who are known without a token: by a certificate or by a proxy.
-    pub fn known_sender(&self, asker: &Asker) -> Option<String> {
-        self.services.access.known_sender(&asker.headers, asker.identity())
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 for a header of a trusted proxy that does not name one user.
+    pub fn known_sender(&self, asker: &Asker) -> Result<Option<String>, InProcessError> {
+        Ok(self.services.access.known_sender(&asker.headers, asker.identity())?)
     }
 
     /// Returns the snapshot of a commit, or the live one, to draw its groups.
@@ -290,12 +304,16 @@ impl InProcessApi {
         Ok(REPOSITORY.run(move || controller.forge_pages()).await?)
     }
 
-    /// Returns a response that tells of each change of the status, for as long as a caller may read; none if there are
-    /// too many such responses.
-    pub fn follow_status(&self, asker: &Asker) -> Option<Response> {
+    /// Returns a response that tells of each change of the status, for as long as a caller may read and its session is
+    /// open; none if there are too many such responses.
+    pub fn follow_status(
+        &self,
+        asker: &Asker,
+        is_open: impl Fn() -> bool + Send + 'static,
+    ) -> Option<Response> {
         let (own, asker) = (self.clone(), asker.clone());
         let read = move || {
-            let may_read = own.identify(&asker, &Method::GET).is_ok_and(|it| it.reads);
+            let may_read = is_open() && own.identify(&asker, &Method::GET).is_ok_and(|it| it.reads);
             may_read.then(|| Status::from(own.services.controller.status()).into())
         };
         self.services.live.listen(read)

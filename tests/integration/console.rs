@@ -5,3 +5,4 @@ mod chromium;
 mod estate;
 mod pages;
 mod rights;
+mod sessions;

@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use crate::program::{Daemon, GitRepository, Response, run};
 
-const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
-const OWN: &str =
+pub(crate) const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+pub(crate) const OWN: &str =
     "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
 const CROSS: &str = "Sec-Fetch-Site: cross-site\r\n";
-const ADA: &str = "X-User: ada\r\n";
-const BOB: &str = "X-User: bob\r\n";
-const HTML: &str = "Accept: text/html\r\n";
+pub(crate) const ADA: &str = "X-User: ada\r\n";
+pub(crate) const BOB: &str = "X-User: bob\r\n";
+pub(crate) const HTML: &str = "Accept: text/html\r\n";
 
 const USERS: &str = "- {user: ada, roles: [read, operate]}\n- {user: '*', roles: [read]}\n";
 
 /// A daemon that trusts this machine to name users.
-struct Site {
-    repository: GitRepository,
-    directory: tempfile::TempDir,
-    daemon: Daemon,
+pub(crate) struct Site {
+    pub(crate) repository: GitRepository,
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) daemon: Daemon,
 }
 
 impl Site {
-    fn start(from: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(from: &str, arguments: &[&str]) -> Self {
         let repository = GitRepository::new();
         repository.commit("one", &[("groups/a.yaml", "name: A\n")]);
         let directory = tempfile::tempdir().unwrap();
@@ -38,23 +38,23 @@ impl Site {
         Self { repository, directory, daemon }
     }
 
-    fn get(&self, path: &str, headers: &str) -> Response {
+    pub(crate) fn get(&self, path: &str, headers: &str) -> Response {
         self.daemon.request_with("GET", path, headers, "")
     }
 
-    fn send_form(&self, path: &str, headers: &str, body: &str) -> Response {
+    pub(crate) fn send_form(&self, path: &str, headers: &str, body: &str) -> Response {
         self.daemon.request_with("POST", path, &format!("{FORM}{headers}"), body)
     }
 }
 
-fn token(name: &str, roles: &str) -> String {
+pub(crate) fn token(name: &str, roles: &str) -> String {
     use sha2::Digest as _;
     let digits = |it: &u8| [it >> 4, it & 15].map(|it| char::from_digit(it.into(), 16).unwrap());
     let hash: String = sha2::Sha256::digest(name).iter().flat_map(digits).collect();
     format!("- {{name: {name}, sha256: {hash}, roles: [{roles}]}}\n")
 }
 
-fn form_token(page: &str) -> String {
+pub(crate) fn form_token(page: &str) -> String {
     let (_, rest) = page.split_once("name=\"form_token\" value=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
 }
@@ -222,7 +222,7 @@ fn settings_of_the_proxy_belong_together() {
 }
 
 /// The addresses that the links and forms of a page lead to.
-fn addresses(page: &str, attribute: &str) -> BTreeSet<String> {
+pub(crate) fn addresses(page: &str, attribute: &str) -> BTreeSet<String> {
     let marker = format!("{attribute}=\"/");
     let found = page.split(marker.as_str()).skip(1).filter_map(|it| it.split(['"', '#']).next());
     found.map(|it| format!("/{}", it.replace("&amp;", "&").replace("&#38;", "&"))).collect()
@@ -272,7 +272,7 @@ fn both_addresses_have_pages_and_no_link_leads_nowhere() {
 }
 
 /// Asks for a stream of events; returns the connection after the head of the answer, with its status.
-fn listen(daemon: &Daemon, headers: &str) -> (BufReader<TcpStream>, u16) {
+pub(crate) fn listen(daemon: &Daemon, headers: &str) -> (BufReader<TcpStream>, u16) {
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
     write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
@@ -288,7 +288,7 @@ fn listen(daemon: &Daemon, headers: &str) -> (BufReader<TcpStream>, u16) {
 }
 
 /// Reads up to a line that has a text; returns it, or nothing at the end of the stream.
-fn read_until(lines: &mut BufReader<TcpStream>, part: &str) -> Option<String> {
+pub(crate) fn read_until(lines: &mut BufReader<TcpStream>, part: &str) -> Option<String> {
     let mut line = Vec::new();
     loop {
         line.clear();

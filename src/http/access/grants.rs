@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use smallvec::{SmallVec, smallvec};
 
+use super::login_ways::LoginWays;
 use super::proxy::UserName;
 use super::roles::{Role, Roles};
 use crate::changeset::Scope;
@@ -113,6 +114,8 @@ impl Held {
 pub(in crate::http) struct Caller {
     /// The grants of the certificate, then those of the user, then that of the token.
     pub(super) grants: SmallVec<[Held; 1]>,
+    /// How it could have authenticated.
+    pub(super) ways: LoginWays,
 }
 
 /// Whether the facts and trusted data that a request submits about a node are used as sent, and kept.
@@ -144,7 +147,7 @@ impl Submitted {
 impl Caller {
     /// Returns the caller of an open address or of the unix socket.
     pub(in crate::http) fn unlimited() -> Self {
-        Self { grants: smallvec![Held::everything()] }
+        Self { grants: smallvec![Held::everything()], ..Self::default() }
     }
 
     /// Returns the name of the token, else that of the user, else that of the certificate.

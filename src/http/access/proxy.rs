@@ -8,9 +8,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::{IpNet, Ipv4Net};
+
+use super::ignored_headers::IgnoredHeaders;
 
 /// The most bytes of a user's name.
 const LONGEST: usize = 1024;
@@ -208,38 +211,71 @@ impl FromStr for UserName {
     }
 }
 
+/// What the header of a request says of its user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ProxyClaim {
+    /// There is no header.
+    #[default]
+    Absent,
+    /// The header comes from an address that is not the proxy's.
+    Ignored,
+    /// The proxy names a user.
+    User(UserName),
+}
+
 /// A proxy that authenticates users.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct TrustedProxy {
-    pub(super) header: ProxyHeader,
-    pub(super) networks: Vec<TrustedNetwork>,
+    header: ProxyHeader,
+    networks: Vec<TrustedNetwork>,
+    ignored: IgnoredHeaders,
 }
 
 impl TrustedProxy {
+    pub(super) fn new(header: ProxyHeader, networks: Vec<TrustedNetwork>) -> Self {
+        Self { header, networks, ignored: IgnoredHeaders::default() }
+    }
+
     pub(super) fn header(&self) -> &HeaderName {
         &self.header.0
     }
 
-    /// Returns the user whom the proxy names, if the request comes from it and names one.
+    /// Reads the header: it counts if the request comes from the proxy.
     ///
     /// # Errors
     ///
     /// Returns an error if the proxy sends the header and does not name one user.
-    pub(super) fn user(
+    pub(super) fn claim(
         &self,
         headers: &HeaderMap,
         address: Option<IpAddr>,
-    ) -> Result<Option<UserName>, UserNameError> {
-        let is_trusted = address
-            .map(|it| it.to_canonical())
-            .is_some_and(|address| self.networks.iter().any(|it| it.0.contains(&address)));
+    ) -> Result<ProxyClaim, UserNameError> {
         let mut values = headers.get_all(&self.header.0).iter();
-        let (true, Some(value)) = (is_trusted, values.next()) else { return Ok(None) };
+        let Some(value) = values.next() else { return Ok(ProxyClaim::Absent) };
+        let address = address.map(|it| it.to_canonical());
+        if !address.is_some_and(|address| self.networks.iter().any(|it| it.0.contains(&address))) {
+            self.log_ignored(address);
+            return Ok(ProxyClaim::Ignored);
+        }
         if values.next().is_some() {
             return Err(UserNameError::Repeated);
         }
         let text = std::str::from_utf8(value.as_bytes()).map_err(|_| UserNameError::NotText)?;
-        text.parse().map(Some)
+        text.parse().map(ProxyClaim::User)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "each address is logged once an hour")]
+    fn log_ignored(&self, address: Option<IpAddr>) {
+        let Some(address) = address else { return };
+        if self.ignored.note(address, Instant::now()) {
+            let header = self.header();
+            tracing::warn!(
+                %header,
+                %address,
+                "the header `{header}` came from {address}, which is not in --proxy-auth-from: it is ignored; \
+                 if that is your proxy, add its address"
+            );
+        }
     }
 }
 
@@ -254,10 +290,8 @@ mod tests {
     type NamedBy<'a> = (&'a [&'a [u8]], Result<Option<&'a str>, UserNameError>);
 
     fn proxy(networks: &[&str]) -> TrustedProxy {
-        TrustedProxy {
-            header: "X-User".parse().unwrap(),
-            networks: networks.iter().map(|it| it.parse().unwrap()).collect(),
-        }
+        let networks = networks.iter().map(|it| it.parse().unwrap()).collect();
+        TrustedProxy::new("X-User".parse().unwrap(), networks)
     }
 
     fn named(values: &[&[u8]]) -> HeaderMap {
@@ -284,8 +318,9 @@ mod tests {
         ];
         each_row(rows, |(address, is_named)| {
             let address = address.map(|it| it.parse().unwrap());
-            let user = proxy.user(&headers, address).unwrap();
-            assert_eq!(user.is_some(), is_named);
+            let claim = proxy.claim(&headers, address).unwrap();
+            assert_eq!(matches!(claim, ProxyClaim::User(_)), is_named);
+            assert_eq!(claim == ProxyClaim::Ignored, !is_named);
         });
     }
 
@@ -310,12 +345,16 @@ mod tests {
             (&["ada \u{2028}\t".as_bytes()], Err(UserNameError::Padded)),
         ];
         each_row(rows, |(values, expected)| {
-            let found = proxy.user(&named(values), Some("192.0.2.7".parse().unwrap()));
-            let found = found.as_ref().map(|it| it.as_ref().map(UserName::as_str));
+            let claim = |address: &str| proxy.claim(&named(values), Some(address.parse().unwrap()));
+            let found = claim("192.0.2.7");
+            let found = found.as_ref().map(|it| match it {
+                ProxyClaim::User(user) => Some(user.as_str()),
+                ProxyClaim::Absent | ProxyClaim::Ignored => None,
+            });
             assert_eq!(found, expected.as_ref().copied());
             // From elsewhere it is ignored, whatever it says.
-            let elsewhere = proxy.user(&named(values), Some("192.0.2.8".parse().unwrap()));
-            assert_eq!(elsewhere, Ok(None));
+            let ignored = if values.is_empty() { ProxyClaim::Absent } else { ProxyClaim::Ignored };
+            assert_eq!(claim("192.0.2.8"), Ok(ignored));
         });
         assert_eq!("a\u{85}b".parse::<UserName>(), Err(UserNameError::NotText));
     }

@@ -73,7 +73,7 @@ impl Requirement {
 /// Returns the error for a caller who lacks a role.
 pub(in crate::http) fn denied(caller: &Caller, role: Role) -> ApiError {
     match caller.name() {
-        None => ApiError::unauthenticated(),
+        None => ApiError::unauthenticated(caller.ways),
         Some(name) => ApiError::permission_denied(name, role.as_str()),
     }
 }
