@@ -3,6 +3,7 @@ mod event;
 mod file;
 mod input;
 mod queue;
+mod rotation;
 mod writer;
 
 pub use decision::Decision;

@@ -1,21 +1,22 @@
 //! The file of the log: rotated by size, reopened when another program has moved it away.
-#![expect(clippy::disallowed_methods, reason = "the log is a file")]
+#![expect(clippy::disallowed_methods, reason = "what failed is tried again after some time")]
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use super::rotation::FileRotation;
 
 /// How often the path is compared with the open file, and how long a file that failed is left alone.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// When the next file is begun, and how many stay.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileRotation {
-    pub(super) max_bytes: u64,
-    pub(super) keep: u32,
-}
+/// How long a file that cannot be rotated grows before that is tried again.
+const ROTATION_RETRY: Duration = Duration::from_mins(1);
+
+/// What every user may do with a file, of its mode.
+const OTHERS: u32 = 0o007;
 
 /// The file of the log.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) struct DecisionFile {
     due: Instant,
     /// Whether the last attempt to write failed.
     is_failing: bool,
+    /// When a rotation that failed is tried again.
+    rotation_retry: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -38,10 +41,14 @@ struct OpenFile {
 }
 
 impl DecisionFile {
-    /// Opens the file for appending.
+    /// Opens the file for appending. A symbolic link is followed now and not again: else a rotation would rename the
+    /// link, and leave the file without a limit.
     pub(super) fn open(path: PathBuf, rotation: FileRotation) -> io::Result<Self> {
-        let open = Some(OpenFile::open(&path)?);
-        Ok(Self { path, rotation, open, due: Instant::now() + CHECK, is_failing: false })
+        let open = OpenFile::open(&path)?;
+        let path = if path.is_symlink() { fs::canonicalize(path)? } else { path };
+        open.warn_if_public(&path);
+        let (due, open) = (Instant::now() + CHECK, Some(open));
+        Ok(Self { path, rotation, open, due, is_failing: false, rotation_retry: None })
     }
 
     /// Writes lines; returns how many were written whole.
@@ -75,19 +82,26 @@ impl DecisionFile {
             self.due = Instant::now() + CHECK;
             self.follow_path();
         }
-        if let Some(open) = &self.open
-            && open.bytes > 0
-            && open.bytes.saturating_add(lines.len() as u64) > self.rotation.max_bytes
-        {
-            self.rotate()?;
+        let mut open = self.take_open()?;
+        if self.is_rotation_due(&open, lines.len()) {
+            // Another program may have moved it, or emptied it.
+            self.open = Some(open);
+            self.follow_path();
+            open = self.take_open()?;
+            if self.is_rotation_due(&open, lines.len()) && self.rotate() {
+                open = OpenFile::open(&self.path)?;
+            }
         }
-        let mut open = match self.open.take() {
-            Some(open) => open,
-            None => OpenFile::open(&self.path)?,
-        };
         open.append(lines, written)?;
         self.open = Some(open);
         Ok(())
+    }
+
+    fn take_open(&mut self) -> io::Result<OpenFile> {
+        match self.open.take() {
+            Some(open) => Ok(open),
+            None => OpenFile::open(&self.path),
+        }
     }
 
     /// Closes the file if the path leads elsewhere, as after `logrotate`.
@@ -99,31 +113,26 @@ impl DecisionFile {
         }
     }
 
-    /// Gives the file and those before it the next number, and drops the last one.
-    fn rotate(&mut self) -> io::Result<()> {
-        self.open = None;
-        let FileRotation { keep, .. } = self.rotation;
-        for number in (1..keep).rev() {
-            ignore_missing(fs::rename(self.numbered(number), self.numbered(number + 1)))?;
+    /// Returns whether the file is rotated before so many bytes are written.
+    fn is_rotation_due(&self, open: &OpenFile, bytes: usize) -> bool {
+        let is_full =
+            open.bytes > 0 && open.bytes.saturating_add(bytes as u64) > self.rotation.max_bytes;
+        is_full && self.rotation_retry.is_none_or(|it| Instant::now() >= it)
+    }
+
+    /// Moves the full file away; returns whether that worked. A file that cannot be moved is written further.
+    fn rotate(&mut self) -> bool {
+        let outcome = self.rotation.rotate(&self.path);
+        let path = self.path.display();
+        match (&outcome, self.rotation_retry) {
+            (Ok(()), Some(_)) => tracing::info!("the decision log `{path}` is rotated again"),
+            (Err(error), None) => tracing::warn!(
+                "the decision log `{path}` cannot be rotated: {error}; it grows beyond --decision-log-max-bytes, and the daemon tries again each minute; let the daemon rename the files in its directory, and mount that directory, not the file alone"
+            ),
+            (Ok(()), None) | (Err(_), Some(_)) => {}
         }
-        let done = match keep {
-            0 => fs::remove_file(&self.path),
-            _ => fs::rename(&self.path, self.numbered(1)),
-        };
-        ignore_missing(done)
-    }
-
-    fn numbered(&self, number: u32) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{number}"));
-        name.into()
-    }
-}
-
-fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+        self.rotation_retry = outcome.is_err().then(|| Instant::now() + ROTATION_RETRY);
+        outcome.is_ok()
     }
 }
 
@@ -141,8 +150,36 @@ impl OpenFile {
             OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let metadata = file.metadata()?;
         let mut open = Self { bytes: metadata.len(), id: id(&metadata), file };
+        open.keep_from_others(path, &metadata);
         open.end_last_line()?;
         Ok(open)
+    }
+
+    /// Takes a file that belongs to the user of the daemon away from all others but its group, which an operator may
+    /// have chosen for the program that ships the log.
+    fn keep_from_others(&self, path: &Path, metadata: &Metadata) {
+        let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+        if !is_ours || metadata.mode() & OTHERS == 0 {
+            return;
+        }
+        let mode = metadata.mode() & 0o7777;
+        // A file system without rights has nothing to take away; the start warns.
+        if self.file.set_permissions(Permissions::from_mode(mode & !OTHERS)).is_ok() {
+            tracing::info!(
+                "other users cannot read the decision log `{}` from now on; before, its mode was {mode:o}",
+                path.display()
+            );
+        }
+    }
+
+    /// Warns of a file that every user can read.
+    fn warn_if_public(&self, path: &Path) {
+        if self.file.metadata().is_ok_and(|it| it.mode() & OTHERS != 0) {
+            tracing::warn!(
+                "every user can read the decision log `{}`, and the daemon cannot change that: run `chmod o-rwx` as its owner",
+                path.display()
+            );
+        }
     }
 
     /// Ends a line that a killed process has left without its end.
@@ -210,6 +247,72 @@ mod tests {
         assert_eq!(read(&numbered(1)), "long, and alone\n");
         assert_eq!(read(&numbered(2)), "34\n");
         assert!(!numbered(3).exists());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_rotated_grows_and_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let numbered = |it: u32| directory.path().join(format!("log.{it}"));
+        fs::create_dir(numbered(1)).unwrap();
+        fs::write(numbered(2), "old\n").unwrap();
+        let mut file = DecisionFile::open(path.clone(), ROTATION).unwrap();
+        let mut expected = String::new();
+        for number in 0..20 {
+            let line = format!("line {number}\n");
+            assert_eq!(file.write(line.as_bytes()), 1);
+            expected.push_str(&line);
+            // The path is compared meanwhile.
+            file.due = Instant::now();
+        }
+        assert_eq!((read(&path), read(&numbered(2))), (expected.clone(), "old\n".to_owned()));
+        assert!(numbered(1).is_dir());
+        fs::remove_dir(numbered(1)).unwrap();
+        assert_eq!(file.write(b"too soon\n"), 1);
+        assert!(!numbered(1).exists());
+        file.rotation_retry = Some(Instant::now());
+        assert_eq!((file.write(b"next\n"), read(&path)), (1, "next\n".to_owned()));
+        assert_eq!(read(&numbered(1)), expected + "too soon\n");
+        assert_eq!((read(&numbered(2)), file.rotation_retry), ("old\n".to_owned(), None));
+    }
+
+    #[test]
+    fn the_file_behind_a_link_is_rotated_and_not_the_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = directory.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let path = directory.path().join("log");
+        std::os::unix::fs::symlink(disk.join("decisions"), &path).unwrap();
+        let mut file = DecisionFile::open(path.clone(), ROTATION).unwrap();
+        assert_eq!((file.write(b"12345678\n"), file.write(b"9\n")), (1, 1));
+        assert!(path.is_symlink());
+        assert_eq!(read(&path), "9\n");
+        assert_eq!(read(&disk.join("decisions.1")), "12345678\n");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn other_users_cannot_read_a_file_of_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
+        for (before, after) in [(0o644, 0o640), (0o666, 0o660), (0o640, 0o640), (0o600, 0o600)] {
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
+            DecisionFile::open(path.clone(), ROTATION).unwrap();
+            assert_eq!(mode(), after, "{before:o}");
+        }
+        fs::remove_file(&path).unwrap();
+        DecisionFile::open(path.clone(), ROTATION).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let is_root = rustix::process::geteuid().as_raw() == 0;
+        if !is_root || std::os::unix::fs::chown(&path, Some(1234), None).is_err() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        DecisionFile::open(path.clone(), ROTATION).unwrap();
+        assert_eq!(mode(), 0o644, "it belongs to another user");
     }
 
     #[test]

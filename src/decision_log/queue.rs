@@ -9,7 +9,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use super::decision::{Decision, QueueItem};
 use super::event::{DaemonLabels, EventWriter};
-use super::file::{DecisionFile, FileRotation};
+use super::file::DecisionFile;
+use super::rotation::FileRotation;
 use super::writer::{DecisionSink, DecisionWriter};
 use crate::masking::Masks;
 use crate::telemetry::{DecisionDrop, Metrics};

@@ -125,23 +125,67 @@ fn files_are_rotated_and_follow_the_path() {
 /// Runs a program that has a small disk of its own at a directory, until it is remounted by `grow`.
 const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size=64k none "$0" && exec "$@""#;
 
+/// Runs a program for which a file of another directory is mounted at the log, as containers do.
+const WITH_A_MOUNTED_FILE: &str =
+    r#"mount --bind "$0/of-the-host" "$0/decisions.jsonl" && exec "$@""#;
+
+/// Returns what runs a program behind a script that mounts something for it; none where that is not allowed.
+fn mounting(script: &str, directory: &Path) -> Option<Command> {
+    let command = || {
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]).arg(directory);
+        command
+    };
+    let tried = command().arg("true").stderr(Stdio::null()).status();
+    if tried.is_ok_and(|it| it.success()) {
+        return Some(command());
+    }
+    println!("skipped: this machine does not allow to mount anything");
+    None
+}
+
+#[test]
+fn a_file_that_cannot_be_renamed_grows_and_the_kept_ones_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("decisions.jsonl");
+    let host = directory.path().join("of-the-host");
+    let numbered = |it: u32| directory.path().join(format!("decisions.jsonl.{it}"));
+    for path in [&log, &host] {
+        fs::write(path, "").unwrap();
+    }
+    for number in 1..=5 {
+        fs::write(numbered(number), number.to_string()).unwrap();
+    }
+    let Some(mounting) = mounting(WITH_A_MOUNTED_FILE, directory.path()) else { return };
+    let repository = repository(&RULES);
+    let limits = ["--decision-log-max-bytes", "65536"];
+    let daemon = Daemon::launch(started_by(mounting, &program(&repository, &log, &limits)));
+    let mut count = 0;
+    let begun = std::time::Instant::now();
+    // Longer than the time in which the path is compared with the file.
+    while begun.elapsed().as_secs() < 3 || fs::metadata(&host).unwrap().len() < 2 * 65536 {
+        assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &body("x")).status, 200);
+        count += 1;
+        assert!(begun.elapsed().as_secs() < 90, "{count}");
+    }
+    let said = daemon.log_lines();
+    let said = said.iter().filter(|it| it.contains("decision log"));
+    let said: Vec<&String> = said.collect();
+    assert!(said.len() == 1 && said[0].contains("cannot be rotated"), "{said:?}");
+    assert_eq!(daemon.terminate(), 0);
+    assert_eq!(lines(&host).len(), count);
+    for number in 1..=5 {
+        assert_eq!(fs::read_to_string(numbered(number)).unwrap(), number.to_string());
+    }
+    assert!(!numbered(0).exists());
+}
+
 #[test]
 fn a_full_disk_drops_lines_and_answers_go_on() {
     let disk = tempfile::tempdir().unwrap();
-    let may_mount = Command::new("unshare")
-        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
-        .arg(disk.path())
-        .arg("true")
-        .stderr(Stdio::null())
-        .status();
-    if !may_mount.is_ok_and(|it| it.success()) {
-        println!("skipped: this machine does not allow to mount a small disk");
-        return;
-    }
+    let Some(small) = mounting(ON_A_SMALL_DISK, disk.path()) else { return };
     let repository = repository(&RULES);
     let log = disk.path().join("decisions.jsonl");
-    let mut small = Command::new("unshare");
-    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(disk.path());
     let daemon = Daemon::launch(started_by(small, &program(&repository, &log, &[])));
     // The disk as the daemon sees it.
     let seen = |path: &Path| {
