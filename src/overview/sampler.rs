@@ -180,7 +180,7 @@ impl Overview {
         let (mut beat, mut rate) = (Due::new(BEAT), Due::new(RATE.0));
         let (mut shares, mut changes) = (Due::new(SHARES.0), Due::new(CHANGES.0));
         let mut said: Option<CommitId> = None;
-        let mut counted: Option<(Timestamp, u64)> = None;
+        let mut counted: Option<(Instant, u64)> = None;
         loop {
             let (now, time) = (Instant::now(), Timestamp::now());
             let commit = answering(controller);
@@ -191,9 +191,12 @@ impl Overview {
                 self.meet(check_ins, controller, metrics, time).ok();
             }
             if rate.take(now) {
-                let written = (time, metrics.check_ins_written());
-                let sample = counted.and_then(|it| CheckInRate::between(it, written));
-                counted = Some(written);
+                let written = metrics.check_ins_written();
+                let sample = counted.and_then(|(since, before)| {
+                    let passed = now.saturating_duration_since(since);
+                    CheckInRate::of(time, passed, written.saturating_sub(before))
+                });
+                counted = Some((now, written));
                 if let Some(sample) = sample {
                     self.seen.lock().rates.push(sample);
                 }
@@ -241,7 +244,8 @@ impl Overview {
 
     fn count_changes(&self, check_ins: &CheckIns, time: Timestamp) -> Result<(), StoreError> {
         let days = SignedDuration::from_hours(24 * (CHANGES.1 - 1));
-        let changes = check_ins.changes_by_day(time.checked_sub(days).unwrap_or(Timestamp::MIN))?;
+        let since = time.checked_sub(days).unwrap_or(Timestamp::MIN);
+        let changes = check_ins.changes_by_day(since, time)?;
         self.seen.lock().changes = changes;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Samples over time, a bounded number of each kind.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -76,12 +77,11 @@ pub struct CheckInRate {
 }
 
 impl CheckInRate {
-    /// Computes the rate of a counter since a time before; none if no time passed.
-    pub(super) fn between(before: (Timestamp, u64), now: (Timestamp, u64)) -> Option<Self> {
-        let millis = u64::try_from(now.0.as_millisecond() - before.0.as_millisecond()).ok()?;
-        let written = now.1.saturating_sub(before.1);
+    /// Computes the rate of so many in an interval, by a clock that is not set; none if no time passed.
+    pub(super) fn of(time: Timestamp, passed: Duration, written: u64) -> Option<Self> {
+        let millis = u64::try_from(passed.as_millis()).ok()?;
         let per_minute = written.saturating_mul(60_000).checked_div(millis)?;
-        Some(Self { time: now.0, per_minute })
+        Some(Self { time, per_minute })
     }
 }
 
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_rate_is_for_the_time_that_passed() {
-        let rate = |before, now| CheckInRate::between(before, now).map(|it| it.per_minute);
-        assert_eq!(rate((at(0), 10), (at(30), 25)), Some(30));
-        assert_eq!(rate((at(0), 10), (at(0), 25)), None);
-        // A clock that was set back says nothing.
-        assert_eq!(rate((at(9), 10), (at(0), 25)), None);
+        let rate = |seconds, written| {
+            CheckInRate::of(at(0), Duration::from_secs(seconds), written).map(|it| it.per_minute)
+        };
+        assert_eq!(rate(30, 15), Some(30));
+        assert_eq!(rate(0, 15), None);
     }
 }

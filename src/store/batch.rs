@@ -185,10 +185,18 @@ fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
     let time = time_of(check_in);
     let came_back = time.saturating_sub(row.first_seen) >= SETTLES_AFTER;
     row.is_settled |= came_back || check_in.keeping == Keeping::Promised;
+    // Seen first while the clock was ahead: it is to settle by the right time.
+    row.first_seen = row.first_seen.min(time);
     // Requests of one moment can come in another order; what seems to be much later was seen before the clock
     // was set back.
     let is_of_one_moment = row.last_seen.saturating_sub(time) < ONE_MOMENT;
-    row.last_seen = if is_of_one_moment { row.last_seen.max(time) } else { time };
+    if is_of_one_moment {
+        row.last_seen = row.last_seen.max(time);
+    } else {
+        row.last_seen = time;
+        // Its facts came before this.
+        row.checked_in = row.checked_in.min(time.saturating_sub(1));
+    }
     // A request without facts says that the node is there; its facts stay.
     if check_in.row.facts == FactsPresence::Some || !row.has_facts {
         row.take_facts(check_in)?;

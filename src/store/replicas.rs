@@ -1,5 +1,7 @@
 //! The daemons that share a store, and what the store counts of itself.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
@@ -113,10 +115,12 @@ impl Database {
         })
     }
 
-    /// Counts the changes of answers a day, from the day of a time on; days without any are left out.
+    /// Counts the changes of answers a day, from the day of a time until now; days without any are left out. What was
+    /// noted ahead of the clock counts as of today.
     pub(super) fn changes_by_day(
         &self,
         since: Timestamp,
+        now: Timestamp,
     ) -> Result<Vec<ChangedAnswers>, StoreError> {
         self.connections.read(async |connection| {
             let first = since.as_microsecond().div_euclid(DAY) * DAY;
@@ -127,12 +131,17 @@ impl Database {
                 .value(first)
                 .text(" AND commit_before IS NOT NULL GROUP BY day ORDER BY day");
             let rows = counted.fetch(connection).await?;
-            let read = |row: &AnyRow| {
-                let day = time(integer(row, 0)?.saturating_mul(DAY))?;
+            let today = now.as_microsecond().div_euclid(DAY);
+            let mut days: BTreeMap<i64, u64> = BTreeMap::new();
+            for row in &rows {
                 let changes = u64::try_from(integer(row, 1)?).unwrap_or_default();
-                Ok(ChangedAnswers { day, changes })
-            };
-            rows.iter().map(read).collect()
+                *days.entry(integer(row, 0)?.min(today)).or_default() += changes;
+            }
+            let counted = days.into_iter();
+            let counted = counted.map(|(day, changes)| {
+                Ok(ChangedAnswers { day: time(day.saturating_mul(DAY))?, changes })
+            });
+            counted.collect()
         })
     }
 }

@@ -238,9 +238,10 @@ impl NodeRow {
     }
 }
 
-const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen, \
-     settled = excluded.settled, commit_id = excluded.commit_id, answer = excluded.answer, \
-     since = excluded.since, writer = excluded.writer, checked_in = excluded.checked_in, \
+const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET first_seen = excluded.first_seen, \
+     last_seen = excluded.last_seen, settled = excluded.settled, \
+     commit_id = excluded.commit_id, answer = excluded.answer, since = excluded.since, \
+     writer = excluded.writer, checked_in = excluded.checked_in, \
      checked_in_commit = excluded.checked_in_commit, \
      transaction_uuid = excluded.transaction_uuid, has_facts = excluded.has_facts, \
      raw_bytes = excluded.raw_bytes, stored_bytes = excluded.stored_bytes, \

@@ -72,13 +72,17 @@ impl CheckIns {
         database.commit_counts().map_err(|error| self.0.file.fail(&database, error))
     }
 
-    /// Counts the changes of answers a day, from the day of a time on. Blocking.
+    /// Counts the changes of answers a day, from the day of a time until now. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn changes_by_day(&self, since: Timestamp) -> Result<Vec<ChangedAnswers>, StoreError> {
+    pub fn changes_by_day(
+        &self,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<ChangedAnswers>, StoreError> {
         let database = self.0.file.database()?;
-        database.changes_by_day(since).map_err(|error| self.0.file.fail(&database, error))
+        database.changes_by_day(since, now).map_err(|error| self.0.file.fail(&database, error))
     }
 }

@@ -63,6 +63,7 @@ macro_rules! with_either_database {
     };
 }
 
+mod ahead;
 mod causes;
 mod edges;
 mod fleet;
