@@ -62,7 +62,7 @@ fn what_was_noted_ahead_of_the_clock_is_set_to_now_in_its_order(database: Tested
     assert_eq!(first.time, at(NOW - 100));
     assert!(moved.iter().all(|it| it.time >= at(NOW - 1) && it.time <= at(NOW)), "{moved:?}");
     for (one, other) in before.iter().zip(&after) {
-        assert_eq!(crate::store::StoredChange { time: other.time, ..one.clone() }, *other);
+        assert_eq!(StoredChange { time: other.time, ..one.clone() }, *other);
     }
     assert_eq!(store.history("back", 10, Some(at(NOW))).unwrap().len(), 5);
     let known = store.node("back", &Unlimited).unwrap().unwrap();
