@@ -104,6 +104,7 @@ fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the log is a file")]
 mod tests {
     use super::*;
 

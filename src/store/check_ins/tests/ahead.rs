@@ -126,7 +126,9 @@ fn nodes_that_were_seen_first_ahead_of_the_clock_settle_when_they_come_back(
     };
     let known = ["a", "b", "c"];
     for second in [AHEAD, NOW, NOW + 1200, NOW + 2400] {
-        known.iter().for_each(|it| seen(it, second));
+        for name in known {
+            seen(name, second);
+        }
     }
     for number in 0..5 {
         seen(&format!("made-up-{number}"), NOW + 2500 + number);
