@@ -42,7 +42,7 @@ pub use request::fuzz_answer;
 
 /// The settings file.
 pub(super) const FILE: FileOf =
-    FileOf { command: "enc", without: &["config", "repo", "rev", "format"] };
+    FileOf { command: "enc", without: &["config", "repo", "rev", "commit_budget", "format"] };
 
 /// The settings file that is read if it is there.
 const USUAL_FILE: &str = "/etc/clade/enc.yaml";
@@ -57,13 +57,7 @@ impl EncSettings {
         let document = document.and_then(|document| laid_out(document, format));
         match document.and_then(|document| output.data_in_full(&document)) {
             Ok(()) => Exit::Fine,
-            Err(error) => {
-                let reason = format!("clade enc: {}", one_line(&error));
-                output.note(&reason);
-                // If stdout is gone, stderr has it.
-                let _gone = output.data(&format!("{}\n", visible(&reason)));
-                Exit::Findings
-            }
+            Err(error) => refuse(&error, output),
         }
     }
 
@@ -80,10 +74,10 @@ impl EncSettings {
 
     fn document(&self, began: Instant, output: &mut Output) -> Result<String> {
         check_certname(&self.node)?;
-        if let Some(directory) = &self.repo {
-            return self.offline(directory);
-        }
         let puppet = Puppet::find(self.puppet_conf.as_deref())?;
+        if let Some(directory) = &self.repo {
+            return self.offline(directory, NodeInput::gather(self, &puppet, output)?);
+        }
         let cache = self.cache_dir.clone().or_else(|| puppet.cache_directory());
         let kept = cache.as_deref().map(|it| LastGood::new(it, &self.node));
         let mut health = DaemonHealth::read(cache.as_deref());
@@ -124,6 +118,15 @@ impl EncSettings {
             Err(why) => bail!("{}; {}", one_line(&reason), one_line(&why)),
         }
     }
+}
+
+/// Ends without an answer: prints the reason on stderr, and on stdout for Puppet.
+pub(super) fn refuse(error: &anyhow::Error, output: &mut Output) -> Exit {
+    let reason = format!("clade enc: {}", one_line(error));
+    output.note(&reason);
+    // If stdout is gone, stderr has it.
+    let _gone = output.data(&format!("{}\n", visible(&reason)));
+    Exit::Findings
 }
 
 /// Writes a document in the format that was asked for.

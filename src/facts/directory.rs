@@ -1,8 +1,8 @@
 //! Directories of facts files.
 #![expect(clippy::disallowed_methods, reason = "facts are files")]
 
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,16 @@ enum Absence {
     Error,
     /// That there are no facts yet.
     NoFacts,
+}
+
+/// The files of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryListing {
+    /// The facts files, one for each node.
+    pub files: Vec<PathBuf>,
+    /// The files with trusted data of a node that has no facts file, with the certname of the node. No node has these
+    /// data.
+    pub trusted_without_facts: Vec<(PathBuf, String)>,
 }
 
 /// Facts cannot be read from files.
@@ -94,6 +104,18 @@ impl FactsDirectory {
     /// Returns an error if the directory or a file cannot be read, or the file is half written or has the
     /// facts of another node.
     pub fn facts(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
+        Ok(self.facts_in_file(certname)?.map(|(_, facts)| facts))
+    }
+
+    /// Returns the facts of a node as [`Self::facts`], with the path of their file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`Self::facts`] does.
+    pub fn facts_in_file(
+        &self,
+        certname: &str,
+    ) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
         if certname.is_empty() || certname.starts_with('.') || certname.contains(['/', '\\', '\0'])
         {
             return Ok(None);
@@ -106,7 +128,7 @@ impl FactsDirectory {
             });
             match read {
                 Ok(None) => {}
-                Ok(Some(facts)) => return Ok(Some(facts)),
+                Ok(Some(facts)) => return Ok(Some((path, facts))),
                 Err(reason) => return Err(FactsFileError::File { path, reason }),
             }
         }
@@ -124,17 +146,30 @@ impl FactsDirectory {
     ///
     /// Returns an error if the directory cannot be read, or has no facts files.
     pub fn files(&self) -> Result<Vec<PathBuf>, FactsFileError> {
+        self.listing().map(|it| it.files)
+    }
+
+    /// Returns the facts files of all nodes as [`Self::files`], and the files that are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`Self::files`] does.
+    pub fn listing(&self) -> Result<DirectoryListing, FactsFileError> {
         let mut found: HashMap<OsString, usize> = HashMap::new();
+        let mut trusted: Vec<(PathBuf, String)> = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(|error| self.unreadable(&error))? {
             let path = entry.map_err(|error| self.unreadable(&error))?.path();
             if let Some((certname, rank)) = node_of_file(&path) {
                 let first = found.entry(certname).or_insert(rank);
                 *first = rank.min(*first);
+            } else if let Some(certname) = node_of_trusted_data(&path) {
+                trusted.push((path, certname));
             }
         }
         if found.is_empty() {
             return Err(FactsFileError::Empty(self.path.clone()));
         }
+        let known: HashSet<OsString> = found.keys().cloned().collect();
         let mut files: Vec<PathBuf> = found
             .into_iter()
             .filter_map(|(mut name, rank)| {
@@ -144,7 +179,9 @@ impl FactsDirectory {
             })
             .collect();
         files.sort();
-        Ok(files)
+        trusted.retain(|(_, certname)| !known.contains(OsStr::new(certname)));
+        trusted.sort();
+        Ok(DirectoryListing { files, trusted_without_facts: trusted })
     }
 
     fn unreadable(&self, error: &std::io::Error) -> FactsFileError {
@@ -208,6 +245,14 @@ fn node_of_file(path: &Path) -> Option<(OsString, usize)> {
     let certname = stem.to_string_lossy();
     let is_other = certname.starts_with('.') || certname.ends_with(TRUSTED);
     (!is_other).then(|| (stem.to_owned(), rank))
+}
+
+/// Returns the certname of the node whose trusted data a file has by its name.
+fn node_of_trusted_data(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_string_lossy();
+    ENDINGS.iter().find(|it| path.extension().is_some_and(|ending| ending == **it))?;
+    let certname = stem.strip_suffix(TRUSTED)?;
+    (!certname.is_empty() && !certname.starts_with('.')).then(|| certname.to_owned())
 }
 
 fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, String> {
@@ -351,8 +396,10 @@ mod tests {
             ("web4.trusted.example.com.json", r#"{"a": "json"}"#),
             ("web4.trusted.example.com.trusted.json", "{}"),
             ("trusted.json", r#"{"a": "json"}"#),
+            ("db1.corp.trusted.json", "{}"),
             (".trusted.json", "{}"),
             (".hidden.json", "{}"),
+            (".hidden.trusted.json", "{}"),
         ]);
         let expected = [
             ("trusted", "json"),
@@ -362,7 +409,12 @@ mod tests {
             ("web4.trusted.example.com", "json"),
         ];
         let files = expected.map(|(name, ending)| kept.path().join(format!("{name}.{ending}")));
-        assert_eq!(facts.files(), Ok(files.to_vec()));
+        let listing = facts.listing().unwrap();
+        assert_eq!(listing.files, files);
+        assert_eq!(
+            listing.trusted_without_facts,
+            [(kept.path().join("db1.corp.trusted.json"), "db1.corp".to_owned())]
+        );
         let mut listed = Vec::new();
         let count = facts.list(None, &mut |it| {
             listed.push(it.unwrap().node);

@@ -4,9 +4,11 @@ mod callers;
 mod certificates;
 mod facts;
 mod fallback;
+mod offline;
 mod ruby;
 pub(crate) mod servers;
 mod unknown_facts;
+mod usage;
 
 use std::path::PathBuf;
 

@@ -7,14 +7,15 @@ use clap::Args;
 
 use crate::cli::client::IdentityArgs;
 use crate::cli::output::DataFormat;
+use crate::cli::repository::BudgetArgs;
 use crate::cli::serve::EncFacts;
 use crate::config::{parse_duration, parse_duration_or_zero};
 
 /// Print the ENC document of a node, for Puppet's `external_nodes`
 ///
 /// Sends the node's facts from Puppet Server's cache and the trusted data of its certificate to a daemon.
-/// If no daemon answers, prints the last good answer. Every flag except --repo, --rev and --format is also
-/// a key of the settings file; a flag overrides a variable, and a variable the file. Exit status: 0 with
+/// If no daemon answers, prints the last good answer. Every flag except --repo, --rev, --commit-budget and
+/// --format is also a key of the settings file; a flag overrides a variable, and a variable the file. Exit status: 0 with
 /// the document on stdout; 1 with the reason on stdout, where Puppet reads it, and on stderr.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EncSettings {
@@ -92,4 +93,6 @@ pub(in crate::cli) struct EncSettings {
     /// Read this git revision instead of the working tree
     #[arg(long, value_name = "REV", requires = "repo", help_heading = "Without a daemon")]
     pub(super) rev: Option<String>,
+    #[command(flatten, next_help_heading = "Without a daemon")]
+    pub(super) budget: BudgetArgs,
 }

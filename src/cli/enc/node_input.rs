@@ -13,12 +13,20 @@ use super::puppet::Puppet;
 use crate::cli::output::{Output, one_line};
 use crate::cli::serve::EncFacts;
 use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, trusted_data};
-use crate::model::{Map, Value};
+use crate::model::{Map, Node, Value};
 
 /// What a request says of a node.
 pub(super) struct NodeInput {
     fact: Option<Map<String, Value>>,
     trusted: Map<String, Value>,
+    sources: InputSources,
+}
+
+/// The files that say it.
+#[derive(Default)]
+pub(super) struct InputSources {
+    pub(super) facts: Option<PathBuf>,
+    pub(super) certificate: Option<PathBuf>,
 }
 
 impl NodeInput {
@@ -36,6 +44,7 @@ impl NodeInput {
             }
             (Ok(fact), _) => fact,
         };
+        let (facts, fact) = fact.unzip();
         let certificate = match (certificate(enc, puppet), enc.facts) {
             (Ok(certificate), _) => certificate,
             // What a certificate would have proved is as much a part of the node as its facts.
@@ -45,7 +54,9 @@ impl NodeInput {
                 None
             }
         };
-        Ok(Self { fact, trusted: trusted_data(&enc.node, certificate) })
+        let (path, certificate) = certificate.unzip();
+        let sources = InputSources { facts, certificate: path };
+        Ok(Self { fact, trusted: trusted_data(&enc.node, certificate), sources })
     }
 
     /// Writes the body of a request. Without facts the daemon uses those that it has.
@@ -55,10 +66,16 @@ impl NodeInput {
             None => json!({"trusted": self.trusted}).to_string(),
         }
     }
+
+    /// Returns the node, and the files that say what it is.
+    pub(super) fn into_node(self, name: &str) -> (Node, InputSources) {
+        let Self { fact, trusted, sources } = self;
+        (Node { name: name.to_owned(), fact: fact.unwrap_or_default(), trusted }, sources)
+    }
 }
 
 /// Reads the facts of a node; one that never sent any has no file.
-fn facts(enc: &EncSettings, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
+fn facts(enc: &EncSettings, puppet: &Puppet) -> Result<Option<(PathBuf, Map<String, Value>)>> {
     let directories = match &enc.facts_dir {
         Some(directory) => vec![FactsDirectory::new(directory.clone())],
         None => puppet
@@ -69,16 +86,16 @@ fn facts(enc: &EncSettings, puppet: &Puppet) -> Result<Option<Map<String, Value>
     };
     for directory in directories {
         let as_root = |path: &Path| read_if_there(path).map_err(|error| error.to_string());
-        if let Some(facts) = directory.read_by(as_root).facts(&enc.node)? {
+        if let Some((path, facts)) = directory.read_by(as_root).facts_in_file(&enc.node)? {
             // Agents fill these files, so trusted data in them prove nothing.
-            return Ok(Some(facts.fact));
+            return Ok(Some((path, facts.fact)));
         }
     }
     Ok(None)
 }
 
 /// Reads what the signed certificate of a node says; only Puppet's authority has it.
-fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
+fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<(PathBuf, CertificateFacts)>> {
     let Some(directory) = enc.signed_dir.clone().or_else(|| puppet.path("signeddir")) else {
         return Ok(None);
     };
@@ -93,7 +110,7 @@ fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<CertificateF
     if read.certname != enc.node {
         bail!("{}: it belongs to `{}`", what(), read.certname.escape_debug());
     }
-    Ok(Some(read))
+    Ok(Some((path, read)))
 }
 
 fn extension_names(enc: &EncSettings, puppet: &Puppet) -> Result<ExtensionNames> {
