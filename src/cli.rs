@@ -112,17 +112,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let line = CommandLine::new(definition_for(&arguments), arguments);
     let cli = match parse(&line) {
         Ok(cli) => cli,
-        Err(error) => {
-            let unmet = settings::unmet(&line);
-            if !unmet.is_empty() {
-                output.error(&anyhow::Error::msg(unmet.join("; ")));
-                return Exit::Failed;
-            }
-            // Help and version are data; everything else goes to stderr.
-            let printed = error.print().map_err(anyhow::Error::from);
-            let is_lost = printed.is_err_and(|it| !output::is_broken_pipe(&it));
-            return if error.use_stderr() || is_lost { Exit::Failed } else { Exit::Fine };
-        }
+        Err(error) => return without_command(&line, &error, &mut output),
     };
     match cli.command.run(&line, &mut output) {
         Ok(exit) => exit,
@@ -132,6 +122,29 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// Ends where the command line names no command to run: with help, or with what is wrong with it.
+fn without_command(line: &CommandLine, error: &clap::Error, output: &mut Output) -> Exit {
+    let note = settings::variable_at_fault(line, error);
+    let note = note.map(|it| format!("the value is that of the variable `{it}`"));
+    if error.use_stderr() && is_enc(line.arguments()) {
+        let reason = [Some(settings::in_one_line(error)), note].into_iter().flatten();
+        let reason = reason.collect::<Vec<_>>().join("; ");
+        return enc::refuse(&anyhow::Error::msg(reason), output);
+    }
+    let unmet = settings::unmet(line);
+    if !unmet.is_empty() {
+        output.error(&anyhow::Error::msg(unmet.join("; ")));
+        return Exit::Failed;
+    }
+    // Help and version are data; everything else goes to stderr.
+    let printed = error.print().map_err(anyhow::Error::from);
+    let is_lost = printed.is_err_and(|it| !output::is_broken_pipe(&it));
+    if let Some(note) = note {
+        output.note(&format!("note: {note}"));
+    }
+    if error.use_stderr() || is_lost { Exit::Failed } else { Exit::Fine }
 }
 
 impl Command {
@@ -181,12 +194,15 @@ fn parse(line: &CommandLine) -> Result<Cli<Command>, clap::Error> {
 
 /// Returns the definition that some arguments need.
 fn definition_for(arguments: &[OsString]) -> clap::Command {
-    match arguments.get(1) {
-        Some(name) if name == enc::FILE.command => {
-            defined(<Cli<EncAlone> as CommandFactory>::command())
-        }
-        _ => command(),
+    match is_enc(arguments) {
+        true => defined(<Cli<EncAlone> as CommandFactory>::command()),
+        false => command(),
     }
+}
+
+/// Returns whether arguments are those of `clade enc`.
+fn is_enc(arguments: &[OsString]) -> bool {
+    arguments.get(1).is_some_and(|it| it == enc::FILE.command)
 }
 
 /// Returns the definition of the command line, for generated documents.

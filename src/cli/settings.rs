@@ -216,6 +216,41 @@ fn explain(error: &clap::Error, settings: &[FileSetting], file: Option<&Path>) -
     }
 }
 
+/// Returns the variable that has a value at fault, if no flag has it.
+pub(super) fn variable_at_fault(line: &CommandLine, error: &clap::Error) -> Option<String> {
+    use clap::error::ErrorKind::{InvalidValue, ValueValidation};
+
+    let Some(ContextValue::String(at_fault)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if !matches!(error.kind(), InvalidValue | ValueValidation) {
+        return None;
+    }
+    let flag = at_fault.split([' ', '=']).next()?;
+    let is_flag = |it: &OsString| it.to_string_lossy().split('=').next() == Some(flag);
+    let mut command = line.definition();
+    for word in line.arguments().iter().skip(1) {
+        let Some(below) = command.find_subcommand(word) else { break };
+        command = below;
+    }
+    let is_arg =
+        |it: &&Arg| it.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
+    let variable = command.get_arguments().find(is_arg)?.get_env()?;
+    let is_of_variable =
+        std::env::var_os(variable).is_some() && !line.arguments().iter().any(is_flag);
+    is_of_variable.then(|| variable.to_string_lossy().into_owned())
+}
+
+/// Writes on one line what is wrong with a command line.
+pub(super) fn in_one_line(error: &clap::Error) -> String {
+    let message = message(error);
+    let paragraphs = message.split("\n\n").map(|it| {
+        let words: Vec<&str> = it.split_whitespace().collect();
+        words.join(" ")
+    });
+    paragraphs.filter(|it| !it.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
 fn message(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
     rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned()
