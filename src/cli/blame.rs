@@ -102,7 +102,7 @@ impl BlameCommand {
     /// Blames by the repository.
     fn walk(&self, output: &mut Output) -> Result<Exit> {
         let (now, format) = (Timestamp::now(), self.format.data());
-        let node = self.facts.node(&self.node)?;
+        let node = self.facts.node(&self.node, output)?;
         let shown = self.masks.masks().node(&node).into_owned();
         let (repository, directory) = self.located()?;
         let head = repository.resolve_searching(self.rev.as_deref().unwrap_or("HEAD"))?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::output::Output;
-
+use super::shell::word_of_shell;
 use crate::facts::{NodeFacts, read_facts, read_file, with_certname};
 use crate::model::{Map, Node, Value};
 
@@ -36,12 +36,27 @@ impl NodeArgs {
         }
     }
 
+    /// Writes the arguments that name the facts and trusted data for a shell, each after a space.
+    pub(super) fn words(&self) -> String {
+        let files = [("--facts", &self.facts), ("--trusted", &self.trusted)];
+        let words = files.into_iter().filter_map(|(flag, path)| {
+            Some(format!(" {flag} {}", word_of_shell(&path.as_ref()?.to_string_lossy())))
+        });
+        words.collect()
+    }
+
     /// Makes the node of this name.
-    pub(super) fn node(&self, name: &str) -> Result<Node> {
+    pub(super) fn node(&self, name: &str, output: &mut Output) -> Result<Node> {
         let facts = match &self.facts {
             Some(path) => facts_file(path)?,
             None => NodeFacts::default(),
         };
+        if let (Some(path), true, None) = (&self.facts, facts.drops_trusted, &self.trusted) {
+            output.note(&format!(
+                "note: the fact `trusted` in `{}` is dropped, since agents can make it up: pass trusted data with `--trusted FILE`, or beside `fact` in a request body",
+                path.display()
+            ));
+        }
         let trusted = match &self.trusted {
             Some(path) => Some(trusted_file(path)?),
             None => facts.trusted,

@@ -104,7 +104,7 @@ impl ExplainCommand {
             valid => valid?,
         };
         let places = |explanation: &Explanation<'_>| WrittenPlaces::in_files(&loaded, explanation);
-        let node = self.facts.node(&self.node)?;
+        let node = self.facts.node(&self.node, output)?;
         let exit = self.explain(&estate, (&node, &self.masks.masks()), &places, output)?;
         if self.format.data().is_none() {
             self.facts.note_absence(estate.hierarchy.reads_facts(), output);

@@ -13,6 +13,8 @@ pub struct NodeFacts {
     pub fact: Map<String, Value>,
     /// The trusted data, where the form has them.
     pub trusted: Option<Map<String, Value>>,
+    /// Whether a fact called `trusted` was dropped from the facts that were read.
+    pub drops_trusted: bool,
 }
 
 /// A file has no facts that can be read.
@@ -71,27 +73,45 @@ pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
         Value::Object(fields) => fields,
         other => return Err(FactsError::NotAnObject(type_name(&other))),
     };
-    let body_key =
-        ["fact", "facts"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_object));
-    if let Some(key) = body_key {
+    if is_body(&fields) {
         let trusted = match fields.remove("trusted") {
             None | Some(Value::Null) => None,
             Some(Value::Object(trusted)) => Some(trusted),
             Some(_) => return Err(FactsError::PartNotAnObject("trusted")),
         };
-        let Some(Value::Object(facts)) = fields.remove(key) else {
-            return Err(FactsError::PartNotAnObject("fact"));
-        };
-        let name = fields.get("certname").or(fields.get("name")).and_then(Value::as_str);
-        let facts = unwrap_envelope(facts);
-        return Ok(NodeFacts {
-            name: name.map(str::to_owned).or(facts.name),
-            fact: without_trusted(facts.fact),
-            trusted,
+        let facts = FACTS.into_iter().find_map(|key| match fields.remove(key) {
+            Some(Value::Object(facts)) => Some(facts),
+            _ => None,
         });
+        let name = fields.get("certname").or(fields.get("name")).and_then(Value::as_str);
+        let facts = unwrap_envelope(facts.unwrap_or_default());
+        let name = name.map(str::to_owned).or(facts.name);
+        return Ok(NodeFacts { name, trusted, ..NodeFacts::default() }.with_facts(facts.fact));
     }
-    let facts = unwrap_envelope(fields);
-    Ok(NodeFacts { fact: without_trusted(facts.fact), ..facts })
+    let NodeFacts { name, fact, .. } = unwrap_envelope(fields);
+    Ok(NodeFacts { name, ..NodeFacts::default() }.with_facts(fact))
+}
+
+/// The keys of the facts in a request body.
+const FACTS: [&str; 2] = ["fact", "facts"];
+
+/// Returns whether an object is a request body. One without facts has trusted data alone, or says by `null` that it has
+/// no facts; with other keys beside `null` it has a fact called `fact`.
+fn is_body(fields: &Map<String, Value>) -> bool {
+    let facts = || FACTS.into_iter().filter_map(|key| fields.get(key));
+    let is_of_a_body = |key: &str| matches!(key, "trusted" | "certname" | "name");
+    let has_null = facts().any(Value::is_null);
+    facts().any(Value::is_object)
+        || (has_null && fields.keys().all(|it| FACTS.contains(&&**it) || is_of_a_body(it)))
+        || (fields.len() == 1 && fields.get("trusted").is_some_and(Value::is_object))
+}
+
+impl NodeFacts {
+    /// Adds facts, without the one that agents can make up.
+    pub(super) fn with_facts(self, fact: Map<String, Value>) -> Self {
+        let drops_trusted = fact.contains_key("trusted");
+        Self { fact: without_trusted(fact), drops_trusted, ..self }
+    }
 }
 
 /// Drops the fact that agents can make up.
@@ -109,7 +129,7 @@ fn unwrap_envelope(mut fields: Map<String, Value>) -> NodeFacts {
     }
     let name = fields.get("name").and_then(Value::as_str).map(str::to_owned);
     match fields.remove("values") {
-        Some(Value::Object(fact)) => NodeFacts { name, fact, trusted: None },
+        Some(Value::Object(fact)) => NodeFacts { name, fact, ..NodeFacts::default() },
         _ => NodeFacts { name, ..NodeFacts::default() },
     }
 }
@@ -241,6 +261,35 @@ mod tests {
                 .unwrap();
         assert_eq!(Value::from(read.trusted.unwrap()), json!({"certname": "n"}));
         assert_eq!(Value::from(read.fact), json!({"a": 1}));
+        assert!(read.drops_trusted);
+    }
+
+    #[test]
+    fn a_body_without_facts_has_its_trusted_data() {
+        for (text, fact, trusted) in [
+            (r#"{"trusted": {"a": 1}}"#, json!({}), Some(json!({"a": 1}))),
+            (r#"{"fact": null, "trusted": {"a": 1}}"#, json!({}), Some(json!({"a": 1}))),
+            (
+                r#"{"fact": null, "facts": {"b": 2}, "trusted": {"a": 1}}"#,
+                json!({"b": 2}),
+                Some(json!({"a": 1})),
+            ),
+            (r#"{"facts": null, "trusted": null, "certname": "n"}"#, json!({}), None),
+            ("fact: null\ntrusted: {a: 1}\n", json!({}), Some(json!({"a": 1}))),
+            // Agents can make these up.
+            (r#"{"trusted": {"a": 1}, "b": 2}"#, json!({"b": 2}), None),
+            (r#"{"fact": null, "trusted": {"a": 1}, "b": 2}"#, json!({"fact": null, "b": 2}), None),
+            (r#"{"name": "n", "values": {"trusted": {"a": 1}}}"#, json!({}), None),
+        ] {
+            let read = read_facts(text.as_bytes()).unwrap();
+            assert_eq!(Value::from(read.fact), fact, "{text}");
+            assert_eq!(read.drops_trusted, trusted.is_none() && text.contains("\"a\""), "{text}");
+            assert_eq!(read.trusted.map(Value::from), trusted, "{text}");
+        }
+        assert_eq!(
+            read_facts(br#"{"fact": null, "trusted": 1}"#),
+            Err(FactsError::PartNotAnObject("trusted"))
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::read::{NodeFacts, without_trusted};
+use super::read::NodeFacts;
 use crate::json::Cursor;
 use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 
@@ -47,7 +47,8 @@ pub(super) fn read_wanted(bytes: &[u8], keep: KeepText<'_>) -> Option<NodeFacts>
         return None;
     }
     let [fact, kept] = keep(fact, trusted.unwrap_or(NOTHING))?;
-    Some(NodeFacts { name, fact: without_trusted(fact), trusted: trusted.map(|_| kept) })
+    let trusted = trusted.map(|_| kept);
+    Some(NodeFacts { name, trusted, ..NodeFacts::default() }.with_facts(fact))
 }
 
 /// An object without entries.
@@ -59,6 +60,10 @@ impl<'b> FactsText<'b> {
         let [fact, facts, trusted, certname, name, values] =
             entries(text, ["fact", "facts", "trusted", "certname", "name", "values"])?;
         let Some(body) = [fact, facts].into_iter().flatten().find(|it| is_object(it)) else {
+            // It may be a body without facts.
+            if [fact, facts].contains(&Some("null")) || trusted.is_some_and(is_object) {
+                return None;
+            }
             return Self::unwrap_envelope(text, [name, values]);
         };
         let trusted = match trusted {
@@ -133,7 +138,7 @@ mod tests {
     fn every_form_of_json_has_the_parts_that_reading_all_finds() {
         let rows = [
             "{}",
-            r#"{"os": {"family": "Debian"}, "n": 1.50, "trusted": {"certname": "forged"}}"#,
+            r#"{"os": {"family": "Debian"}, "n": 1.50, "trusted": "forged"}"#,
             r#" {"fact": {"a": 1, "trusted": 1}} "#,
             r#"{"facts": {"a": 1}, "fact": 1, "certname": "x"}"#,
             r#"{"facts": {"a": 1}, "fact": {"a": 2}, "name": "x", "certname": 1}"#,
@@ -144,7 +149,8 @@ mod tests {
             r#"{"name": "\u00e9", "values": {"a": 1}, "timestamp": "t"}"#,
             r#"{"name": 1, "values": {"a": 1}}"#,
             r#"{"name": "x", "values": [1]}"#,
-            r#"{"fact": 1, "trusted": {"certname": "forged"}}"#,
+            r#"{"fact": 1, "trusted": 1}"#,
+            r#"{"trusted": null}"#,
             r#"{"a": 1, "a": {"b": 2}}"#,
         ];
         each_row(rows, |text| {
@@ -165,6 +171,9 @@ mod tests {
             r#"{"a": 1} 2"#,
             r#"{"fact": {}, "trusted": 1}"#,
             r#"{"fact": {"a": 1}, "fact": {"b": 1}}"#,
+            r#"{"fact": null, "a": 1}"#,
+            r#"{"trusted": {"certname": "x"}}"#,
+            r#"{"a": 1, "trusted": {"certname": "forged"}}"#,
             r#"{"fact": {"a": 1}, "trusted": {"certname": null}}"#,
             r#"{"a": "\ud83d"}"#,
             r#"{"\u0066act": {"a": 1}}"#,
