@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 
 use super::pins::Pins;
-use crate::classification::{Evidence, Outcome, classify, conflict_summary};
+use crate::classification::{
+    Evidence, Outcome, WithheldFacts, conclude, conflict_summary, matches,
+};
 use crate::cli::nodes::{NodesArgs, ReadNodes};
 use crate::cli::output::Output;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -28,6 +30,8 @@ type RulePaths = BTreeMap<String, (Path, Vec<GroupIndex>)>;
 #[derive(Default)]
 struct Observations {
     matched: BTreeSet<GroupIndex>,
+    /// How many nodes may be in other groups as well: a rule cannot be evaluated for them.
+    unmatchable: usize,
     /// The names of nodes by what is wrong with them, and the group that it is reported of.
     faults: BTreeMap<(String, GroupIndex), Vec<String>>,
     /// What the nodes show of groups that could conflict.
@@ -78,8 +82,22 @@ pub(super) fn check(
                 output.note("note: not checked: `stale_pins`, since some nodes cannot be read");
             }
         }
-        diagnostics.extend(observations.unmatched(estate, checked, read.nodes));
-        diagnostics.extend(observations.missing_facts(estate, checked, &paths, read.nodes));
+        let unmatched = observations.unmatched(estate, checked, read.nodes);
+        if unmatched.is_empty() || (observations.matches_all() && read.unreadable.is_empty()) {
+            diagnostics.extend(unmatched);
+        } else {
+            output.note(
+                "note: not checked: which groups no node is in, since some nodes cannot be read or classified",
+            );
+        }
+        let missing = observations.missing_facts(estate, checked, &paths, read.nodes);
+        if missing.is_empty() || read.unreadable.is_empty() {
+            diagnostics.extend(missing);
+        } else {
+            output.note(
+                "note: not checked: which facts no node has, since some nodes cannot be read",
+            );
+        }
     }
     Ok(Fleet { read, diagnostics, evidence: observations.evidence })
 }
@@ -89,19 +107,26 @@ impl Observations {
     fn of(estate: &Estate, node: &Node) -> Self {
         let mut observations = Self::default();
         let name = || vec![node.name.clone()];
-        match classify(estate, node) {
+        let hierarchy = &estate.hierarchy;
+        let groups = matches(hierarchy, node);
+        match &groups {
+            Ok(groups) => observations.matched = groups.iter().copied().collect(),
+            Err(_) => observations.unmatchable = 1,
+        }
+        let concluded =
+            groups.and_then(|groups| conclude(estate, node, &groups, WithheldFacts::Mark));
+        match concluded {
             Ok(explanation) => {
                 observations.evidence.note(&explanation);
                 if let Outcome::Conflict(conflicts) = &explanation.outcome {
-                    let message = conflict_summary(&estate.hierarchy, conflicts);
+                    let message = conflict_summary(hierarchy, conflicts);
                     if let Some(group) = conflicts.groups().last() {
                         observations.faults.insert((message, *group), name());
                     }
                 }
-                observations.matched = explanation.matches.iter().map(|it| it.group).collect();
             }
             Err(error) => {
-                if let Some(group) = estate.hierarchy.find(error.group) {
+                if let Some(group) = hierarchy.find(error.group) {
                     let message = format!("{error}: {}", error.cause);
                     observations.faults.insert((message, group), name());
                 }
@@ -115,6 +140,7 @@ impl Observations {
         let each: Vec<Self> = nodes.par_iter().map(|node| Self::of(estate, node)).collect();
         for it in each {
             self.matched.extend(it.matched);
+            self.unmatchable += it.unmatchable;
             self.evidence.extend(it.evidence);
             for (fault, nodes) in it.faults {
                 self.faults.entry(fault).or_default().extend(nodes);
@@ -123,6 +149,11 @@ impl Observations {
         let lacks =
             |path: &Path| nodes.par_iter().all(|it| actual(path, it) == Ok(Actual::Missing));
         self.missing.retain(|text| paths.get(text).is_some_and(|(path, _)| lacks(path)));
+    }
+
+    /// Returns whether it is known of each node which groups it is in.
+    fn matches_all(&self) -> bool {
+        self.unmatchable == 0
     }
 
     /// Reports the nodes that have no classification.
