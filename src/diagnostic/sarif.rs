@@ -86,10 +86,11 @@ fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
 fn location(place: &Place, prefix: &str) -> Value {
     let span = place.span;
     // In a URI some characters of a path are written otherwise.
-    let escaped = percent_encoding::utf8_percent_encode(&place.file, PATH);
+    let path = format!("{prefix}{}", place.file);
+    let uri = percent_encoding::utf8_percent_encode(&path, PATH).to_string();
     json!({
         "physicalLocation": {
-            "artifactLocation": {"uri": format!("{prefix}{escaped}"), "uriBaseId": "%SRCROOT%"},
+            "artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"},
             "region": {
                 "startLine": span.start.line,
                 "startColumn": span.start.column,

@@ -153,6 +153,10 @@ fn sarif_names_rules_and_regions() {
         log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
         "a%5Cb%7Cc%5Ed%5Be%5D/f+g@h.yaml"
     );
+    let below = Report { prefix: "50% #1/".to_owned(), ..report() };
+    let log: Value = serde_json::from_str(&below.render(Format::Sarif, Colour::Plain)).unwrap();
+    let location = &log["runs"][0]["results"][2]["locations"][0]["physicalLocation"];
+    assert_eq!(location["artifactLocation"]["uri"], "50%25%20%231/nodes/big%20file.yaml");
 }
 
 #[test]
