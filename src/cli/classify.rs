@@ -30,7 +30,7 @@ pub(super) struct ClassifyCommand {
 
 impl ClassifyCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let node = self.facts.node(&self.node)?;
+        let node = self.facts.node(&self.node, output)?;
         let estate = self.repository.estate()?;
         if self.format.is_none() {
             self.facts.note_absence(estate.hierarchy.reads_facts(), output);
@@ -53,8 +53,10 @@ impl ClassifyCommand {
                     let summary = conflict_summary(&estate.hierarchy, conflicts);
                     output.note(&format!("error: {summary}"));
                     output.note(&format!(
-                        "help: `clade explain {}` shows the values side by side",
-                        word_of_shell(&self.node)
+                        "help: `clade explain {}{}{}` shows the values side by side",
+                        word_of_shell(&self.node),
+                        self.repository.words(),
+                        self.facts.words()
                     ));
                 }
                 Ok(Exit::Findings)

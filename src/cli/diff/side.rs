@@ -26,10 +26,13 @@ impl LoadedSide {
         budget: BudgetArgs,
     ) -> Result<Self> {
         let NamedRevision { name, revision } = named;
-        let loaded = RepositoryArgs { directory: Some(directory), rev: revision, budget }.load()?;
+        let directory = Some(directory).filter(|it| it.as_os_str() != ".");
+        let repository = RepositoryArgs { directory, rev: revision, budget };
+        let loaded = repository.load()?;
         if let (None, Some(error)) = (&loaded.checked.estate, loaded.first_error()) {
             bail!(
-                "`{name}` is not valid, so no node can be classified there: {error}; see `clade validate`"
+                "`{name}` is not valid, so no node can be classified there: {error}; see `clade validate{}`",
+                repository.words()
             );
         }
         let node_origins = loaded.checked.node_origins();
