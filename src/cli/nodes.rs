@@ -5,7 +5,7 @@
 mod batch;
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -16,7 +16,9 @@ use super::client::{DEFAULT_SERVER, IdentityArgs, server_of_environment};
 use super::output::Output;
 use super::progress::ProgressBar;
 use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
-use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, WantedFacts, list_files};
+use crate::facts::{
+    DirectoryListing, FactsDirectory, Listed, ListedNode, NodeSource as _, WantedFacts, list_files,
+};
 use crate::http::types::CheckIn;
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
@@ -101,7 +103,9 @@ impl NodesArgs {
         output: &mut Output,
     ) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
-            return from_directory(directory, mentioned, note, each);
+            let listing = FactsDirectory::new(directory.clone()).listing()?;
+            warn_of_trusted_data(&listing, output);
+            return from_files(&listing.files, mentioned, note, each);
         }
         if let Some(url) = &self.puppetdb {
             let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
@@ -125,19 +129,32 @@ impl NodesArgs {
 /// Notes the name of a node, and when it was seen last, if the source knows.
 pub(super) type NoteSeen<'n> = &'n mut dyn FnMut(&str, Option<Timestamp>);
 
-/// Reads the facts files of a directory.
-fn from_directory(
-    directory: &Path,
+/// Warns of files that no node gets.
+fn warn_of_trusted_data(listing: &DirectoryListing, output: &mut Output) {
+    let mut lone = listing.trusted_without_facts.iter();
+    let Some((path, certname)) = lone.next() else { return };
+    let more = match lone.len() {
+        0 => String::new(),
+        1 => "; so is 1 other file".to_owned(),
+        more => format!("; so are {more} other files"),
+    };
+    output.note(&format!(
+        "warning: `{}` is left out: it has the trusted data of `{certname}`, which has no facts file here{more}",
+        path.display()
+    ));
+}
+
+/// Reads facts files.
+fn from_files(
+    files: &[PathBuf],
     mentioned: &MentionedPaths,
     note: NoteSeen<'_>,
     each: UseBatch<'_>,
 ) -> Result<ReadNodes> {
     let keep = |fact: &str, trusted: &str| mentioned.keep_text(fact, trusted).ok().map(<_>::into);
-    let facts = FactsDirectory::new(directory.to_owned());
-    let files = facts.files()?;
     let mut progress = ProgressBar::new(files.len(), "nodes");
     let read = in_batches(note, each, &mut |take| {
-        list_files(&files, WantedFacts::Some(&keep), &mut |listed| {
+        list_files(files, WantedFacts::Some(&keep), &mut |listed| {
             take(listed);
             progress.advance();
         });
@@ -279,7 +296,8 @@ mod tests {
                 })
                 .unwrap();
             let mut kept = Vec::new();
-            let read = from_directory(directory.path(), &mentioned, &mut |_, _| {}, &mut |nodes| {
+            let files = FactsDirectory::new(directory.path().to_owned()).files().unwrap();
+            let read = from_files(&files, &mentioned, &mut |_, _| {}, &mut |nodes| {
                 kept.extend_from_slice(nodes);
             })
             .unwrap();

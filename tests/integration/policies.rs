@@ -81,6 +81,47 @@ fn a_node_that_cannot_be_read_may_be_one_that_is_pinned() {
 }
 
 #[test]
+fn a_node_that_cannot_be_classified_may_be_in_any_group() {
+    let slow = "name: Slow\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\n";
+    let facts = format!("{{\"x\": \"{}!\"}}", "a".repeat(10_000));
+    let slow_node =
+        [FACTS, &[("groups/slow.yaml", slow), ("facts/slow.example.com.yaml", facts.as_str())]]
+            .concat();
+    let broken = [FACTS, &[("facts/gone.example.com.yaml", "[\n")]].concat();
+    let arguments = ["--format", "json", "--facts", "facts", "--ignore-bad-facts"];
+    for (files, policy) in [(&slow_node, "unmatched_groups: error"), (&broken, "max_pins: 9")] {
+        let done = validate(policy, files, &arguments);
+        for claim in ["unmatched-group", "never-matches"] {
+            assert!(!done.stdout.contains(claim), "{}", done.stdout);
+        }
+        let note = "note: not checked: which groups no node is in, since some nodes";
+        assert!(done.stderr.contains(note), "{}", done.stderr);
+    }
+    // Where only values fail, it is known which groups a node is in.
+    let values = "name: Values\nrule: name = seen.example.com\nvariables: {v: '${a.b}'}\n";
+    let settings = [FACTS, &[("groups/values.yaml", values)]].concat();
+    let done = validate("unmatched_groups: error", &settings, &arguments);
+    assert!(done.stdout.contains("unmatched-group"), "{} {}", done.stdout, done.stderr);
+}
+
+#[test]
+fn trusted_data_without_facts_are_named() {
+    let lone = [
+        FACTS,
+        &[("facts/db1.corp.trusted.json", "{}"), ("facts/old.example.com.trusted.json", "{}")],
+    ]
+    .concat();
+    let done = validate("max_pins: 9", &lone, &["--facts", "facts"]);
+    assert_eq!(
+        done.stderr,
+        "warning: `facts/db1.corp.trusted.json` is left out: it has the trusted data of `db1.corp`, which has no facts file here\n"
+    );
+    let more = [&lone[..], &[("facts/db2.corp.trusted.yml", "{}")]].concat();
+    let done = validate("max_pins: 9", &more, &["--facts", "facts"]);
+    assert!(done.stderr.ends_with(" here; so is 1 other file\n"), "{}", done.stderr);
+}
+
+#[test]
 fn without_nodes_a_policy_that_needs_them_is_said_not_to_be_checked() {
     let done = validate("unmatched_groups: error, stale_pins: error", &[], &["--format", "json"]);
     assert_eq!((found(&done), done.status), (Vec::new(), 0));
