@@ -44,6 +44,8 @@ pub struct Snapshot {
     pub estate: Estate,
     /// Where each group is written.
     pub origins: Arc<BTreeMap<GroupId, Place>>,
+    /// Where the values set for each node alone are written, by certname.
+    pub node_origins: Arc<BTreeMap<String, Place>>,
     /// The warnings that validation had.
     pub warnings: Vec<Arc<Diagnostic>>,
     index: Index,
@@ -76,8 +78,31 @@ impl Snapshot {
         let value_facts = ValueFacts::of(&estate);
         let index = index.with_values(value_facts.paths());
         let fragments = Fragments::new(&estate.hierarchy, estate.interpolation);
-        let mentioned = OnceLock::new();
-        Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
+        let (mentioned, node_origins) = (OnceLock::new(), Arc::default());
+        Self {
+            commit,
+            estate,
+            origins,
+            node_origins,
+            warnings,
+            index,
+            fragments,
+            value_facts,
+            mentioned,
+        }
+    }
+
+    /// Adds where the values set for each node alone are written. Those of the snapshot that this was made of are
+    /// shared if they are the same.
+    #[must_use]
+    pub fn with_node_origins(
+        self,
+        origins: BTreeMap<String, Place>,
+        before: Option<&Self>,
+    ) -> Self {
+        let known = before.map(|it| &it.node_origins).filter(|it| ***it == origins);
+        let node_origins = known.map_or_else(|| Arc::new(origins), Arc::clone);
+        Self { node_origins, ..self }
     }
 
     /// Compiles what another commit says, using what has been compiled where both say the same.
@@ -103,7 +128,18 @@ impl Snapshot {
         let known =
             self.mentioned.get().filter(|it| is_same && it.stay(before, after, &renumbering));
         let mentioned = known.map_or_else(OnceLock::new, |it| OnceLock::from(Arc::clone(it)));
-        Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
+        let node_origins = Arc::default();
+        Self {
+            commit,
+            estate,
+            origins,
+            node_origins,
+            warnings,
+            index,
+            fragments,
+            value_facts,
+            mentioned,
+        }
     }
 
     /// Classifies a node.

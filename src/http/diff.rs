@@ -1,6 +1,5 @@
 //! What a change does to the nodes that have checked in.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,10 +111,11 @@ impl FleetComparison {
     fn of(&self, base: &str, head: &str) -> Result<Compared, ApiError> {
         let old = self.controller.snapshot_to_compare(base)?;
         let new = self.controller.snapshot_to_compare(head)?;
-        // A snapshot does not keep where the values of nodes are written.
-        let unknown = BTreeMap::new();
-        let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
-        let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
+        let [before, after] = [&old, &new].map(|it| Side {
+            estate: &it.estate,
+            origins: &it.origins,
+            node_origins: &it.node_origins,
+        });
         let indexes = [&old, &new].map(|it| it.index().clone());
         let comparison =
             StateComparison::with_indexes(before, after, indexes).stopped_by(self.watch.flag());

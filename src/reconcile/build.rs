@@ -74,14 +74,17 @@ impl Build<'_> {
         let outcome = match &checked.estate {
             Some(estate) => {
                 let (estate, origins) = (estate.clone(), Arc::clone(&checked.origins));
-                Outcome::Valid(Arc::new(match before {
+                let snapshot = match before {
                     Some(before) => before.amended(commit, estate, origins, diagnostics),
                     None => {
                         let index = compiled.into_inner();
                         let index = index.unwrap_or_else(|| Index::new(&estate.hierarchy));
                         Snapshot::indexed(commit, estate, index, origins, diagnostics)
                     }
-                }))
+                };
+                let before = before.map(|it| &**it);
+                let snapshot = snapshot.with_node_origins(checked.node_origins(), before);
+                Outcome::Valid(Arc::new(snapshot))
             }
             None => {
                 // Nothing is built from it, and what its files say may be as much as a commit may

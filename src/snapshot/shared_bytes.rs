@@ -18,7 +18,7 @@ const OWN_COMPARISON: u64 = 200;
 /// About how many bytes the prepared answers of a group take.
 const ANSWERS: u64 = 600;
 
-/// About how many bytes the place of a group in its file takes.
+/// About how many bytes the place of a group or a node in its file takes.
 const ORIGIN: u64 = 100;
 
 /// About how many bytes the code of those rules takes that stand beside the index.
@@ -38,7 +38,13 @@ impl Snapshot {
         self.bytes_of_groups(before, counts)
             + self.bytes_of_paths(before)
             + self.bytes_of_findings(before, counts)
+            + self.bytes_of_nodes(before)
             + PATCH
+    }
+
+    fn bytes_of_nodes(&self, before: &Self) -> u64 {
+        let is_shared = Arc::ptr_eq(&self.node_origins, &before.node_origins);
+        if is_shared { 0 } else { self.node_origins.len() as u64 * ORIGIN }
     }
 
     fn bytes_of_groups(&self, before: &Self, counts: &Counts) -> u64 {

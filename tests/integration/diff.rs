@@ -245,7 +245,10 @@ fn a_comparison_that_cannot_run_is_reported() {
         "{}",
         bad.stderr
     );
-    let none = run(&["diff", "HEAD", "--repo", &fleet.repository.text_path()]);
+    let path = fleet.repository.text_path();
+    let see = format!("; see `clade validate {path} --rev HEAD`\n");
+    assert!(bad.stderr.ends_with(&see), "{}", bad.stderr);
+    let none = run(&["diff", "HEAD", "--repo", &path]);
     assert_eq!(none.status, 2);
 }
 
@@ -408,9 +411,16 @@ fn the_place_of_a_cause_is_the_line_of_the_changed_key() {
     assert_eq!(daemon.request("POST", "/v1/classified/nodes/web2", body).status, 200);
     daemon.wait_until("the check-in is there", |it| it.get("/v1/nodes/web2").status == 200);
     let answer = daemon.get(&format!("/controller/diff/{before}/HEAD")).json();
+    // This node has no values of its own.
     let mut of_groups = expected;
     of_groups.remove("own");
     assert_eq!(lines(&answer), of_groups);
+    let places = |document: &Value| {
+        let files = document["node_files"].as_array().unwrap().iter();
+        files.map(|it| (it["file"].clone(), it["line"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(places(&answer), [("nodes/web1.yaml".into(), 3.into())]);
+    assert_eq!(places(&answer), places(&document));
 }
 
 #[test]
