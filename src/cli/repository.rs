@@ -3,6 +3,7 @@
 mod discover;
 mod layout_file;
 mod not_read;
+mod staged_tree;
 mod working_tree;
 
 use std::collections::{BTreeMap, HashSet};
@@ -24,7 +25,7 @@ use crate::validation::{
 use discover::discover;
 pub(super) use layout_file::layout_of_directory;
 use not_read::NotRead;
-use working_tree::WorkingFile;
+use working_tree::{WantedFiles, WorkingFile};
 
 /// Which repository, and which of its states.
 #[derive(Clone, Debug, Args)]
@@ -90,7 +91,7 @@ impl RepositoryArgs {
         let meter = Arc::new(Meter::new(self.budget.budget()));
         let (read, commit) = match &self.rev {
             None => {
-                let files = working_tree::read(self.directory(), &meter);
+                let files = working_tree::read(self.directory(), &meter, WantedFiles::OfCommit);
                 let split = |it: WorkingFile| (it.source, it.path);
                 (files.map(|files| files.into_iter().map(split).unzip()), None)
             }
@@ -152,11 +153,15 @@ impl RepositoryArgs {
     /// Says what makes the repository invalid, and how to see all of it.
     pub(super) fn invalid(&self, loaded: &LoadedRepository) -> anyhow::Error {
         let error = loaded.first_error().map_or_else(String::new, |it| format!(": {it}"));
+        anyhow!("the repository is not valid{error}; see `clade validate{}`", self.words())
+    }
+
+    /// Writes the arguments that name this repository and revision for a shell, each after a space.
+    pub(super) fn words(&self) -> String {
         let directory = self.directory.as_ref().map(|it| it.to_string_lossy());
         let directory = directory.map(|it| format!(" {}", word_of_shell(&it)));
         let revision = self.rev.as_ref().map(|it| format!(" --rev {}", word_of_shell(it)));
-        let (directory, revision) = (directory.unwrap_or_default(), revision.unwrap_or_default());
-        anyhow!("the repository is not valid{error}; see `clade validate{directory}{revision}`")
+        [directory, revision].into_iter().flatten().collect()
     }
 }
 
@@ -256,9 +261,9 @@ impl LoadedRepository {
     }
 }
 
-/// Reads the files of a working tree that can have a part in the repository.
+/// Reads the files of a working tree that can have a part in the repository, as far as they are there.
 pub(super) fn read_directory(directory: &Path, budget: Budget) -> Result<Vec<WorkingFile>> {
-    match working_tree::read(directory, &Meter::new(budget)) {
+    match working_tree::read(directory, &Meter::new(budget), WantedFiles::Present) {
         Ok(files) => Ok(files),
         Err(NotRead::Failed(error)) => Err(error),
         Err(NotRead::Rejected(found)) => bail!("{}", found.message),

@@ -32,7 +32,7 @@ use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::refs::{LIVE, WATCHED};
 use super::remote::{Remote, Scheme};
-use super::repository::{OpenError, ReadError, Repository, RevisionError};
+use super::repository::{OpenError, ReadError, Repository, RevisionError, RevisionFault};
 use super::transport::Attempt;
 use crate::model::CommitId;
 
@@ -268,7 +268,7 @@ impl Mirror {
     ///
     /// Returns an error if it cannot be written.
     pub fn set_live(&self, commit: CommitId) -> Result<(), RevisionError> {
-        let fail = || RevisionError { revision: commit.to_string(), is_ambiguous: false };
+        let fail = || RevisionError { revision: commit.to_string(), fault: RevisionFault::Unknown };
         let repository = self.repository().map_err(|_| fail())?;
         let reference = repository.inner().reference(LIVE, oid(commit), true, "activated");
         reference.map(drop).map_err(|_| fail())

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use git2::ObjectType;
 
-pub use self::error::{ObjectFault, OpenError, ReadError, ResolveError, RevisionError};
+pub use self::error::{
+    ObjectFault, OpenError, ReadError, ResolveError, RevisionError, RevisionFault,
+};
 pub use self::history::CommitInfo;
 use super::libgit2;
 use super::object_guard::{guard, header};
@@ -57,6 +59,20 @@ impl Opener {
 
 /// The mode of a submodule in the index.
 const SUBMODULE: u32 = 0o160_000;
+
+/// The flag of an entry of the index whose file a sparse checkout leaves out.
+const SKIP_WORKTREE: u16 = 1 << 14;
+
+/// An entry of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedEntry {
+    /// Its path from the top of the working tree.
+    pub path: Vec<u8>,
+    /// Whether it is a submodule.
+    pub is_submodule: bool,
+    /// Whether a sparse checkout leaves its file out.
+    pub is_sparse: bool,
+}
 
 impl Repository {
     /// Opens the repository at a path, or the one that the path lies in.
@@ -145,16 +161,32 @@ impl Repository {
         self.inner.workdir()
     }
 
-    /// Returns the submodules of the index, by their paths from the top of the working tree.
+    /// Returns the entries of the index.
     ///
     /// # Errors
     ///
     /// Returns an error if the index cannot be read.
-    pub fn staged_submodules(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+    pub fn staged(&self) -> Result<Vec<StagedEntry>, ReadError> {
         let fail = |error: git2::Error| ReadError::new("the index", error.message());
         let index = self.inner.index().map_err(fail)?;
-        let is_submodule = |it: &git2::IndexEntry| it.mode == SUBMODULE;
-        Ok(index.iter().filter(is_submodule).map(|it| it.path).collect())
+        let entry = |it: git2::IndexEntry| StagedEntry {
+            is_submodule: it.mode == SUBMODULE,
+            is_sparse: it.flags_extended & SKIP_WORKTREE != 0,
+            path: it.path,
+        };
+        Ok(index.iter().map(entry).collect())
+    }
+
+    /// Returns whether the ignore files of the repository name a path from the top of the working tree, or a directory above
+    /// it. They have no say about files in the index.
+    pub fn ignores(&self, path: &Path) -> bool {
+        self.inner.is_path_ignored(path).unwrap_or(false)
+    }
+
+    /// Returns whether the working tree has a part of the files of its commit by the settings of the repository.
+    pub fn is_sparse(&self) -> bool {
+        let settings = self.inner.config();
+        settings.and_then(|it| it.get_bool("core.sparseCheckout")).unwrap_or(false)
     }
 
     /// Finds out whether new objects can be written.

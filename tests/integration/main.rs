@@ -14,6 +14,7 @@ mod blame;
 mod chart;
 mod ci;
 mod classes;
+mod clones;
 mod commands;
 mod conflicts;
 mod conformance;

@@ -6,24 +6,32 @@
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::FileType;
 use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use rayon::prelude::*;
 
-use super::discover::discover;
 use super::not_read::NotRead;
+use super::staged_tree::StagedTree;
 use crate::document::Limits;
+use crate::git::Repository;
 use crate::model::{BudgetItem, Exceeded, Meter};
 use crate::validation::{Layout, OwnSchemas, SourceContent, SourceFile, read_layout};
 
 /// How many files are read at once: so many of the largest are read beyond a budget at the most.
 const READ_AT_ONCE: usize = 64;
+
+/// Which files of a working tree are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WantedFiles {
+    /// All that a commit of it has.
+    OfCommit,
+    /// Those that are there: a sparse checkout has some of them.
+    Present,
+}
 
 /// A file of a working tree.
 pub(in crate::cli) struct WorkingFile {
@@ -33,10 +41,18 @@ pub(in crate::cli) struct WorkingFile {
 }
 
 /// Reads the files of a working tree that can have a part in the repository.
-pub(super) fn read(root: &Path, meter: &Meter) -> Result<Vec<WorkingFile>, NotRead> {
+pub(super) fn read(
+    root: &Path,
+    meter: &Meter,
+    wanted: WantedFiles,
+) -> Result<Vec<WorkingFile>, NotRead> {
     let what = || format!("cannot read the directory `{}`", root.display());
     if !std::fs::metadata(root).with_context(what)?.is_dir() {
         return Err(anyhow!("`{}` is not a directory", root.display()).into());
+    }
+    if is_bare(root) {
+        let why = "is a bare git repository, which has no working tree: pass a revision, such as `--rev HEAD`, to a command that takes one, or work in a clone";
+        return Err(anyhow!("`{}` {why}", root.display()).into());
     }
     let tree = WorkingTree::new(root);
     let mut files: Vec<WorkingFile> = Vec::new();
@@ -49,6 +65,9 @@ pub(super) fn read(root: &Path, meter: &Meter) -> Result<Vec<WorkingFile>, NotRe
     }
     let settings: Vec<SourceFile> = files.iter().map(|it| it.source.clone()).collect();
     let (layout, _) = read_layout(&settings);
+    if wanted == WantedFiles::OfCommit {
+        tree.check_whole(&layout)?;
+    }
     let mut found = Vec::new();
     for part in outermost(&layout) {
         let path = Path::new(part);
@@ -122,13 +141,17 @@ enum WorkingLeaf {
 /// The directory of a group repository.
 struct WorkingTree<'t> {
     root: &'t Path,
-    /// The submodules that git knows: those that are not checked out are empty directories.
-    submodules: OnceCell<HashSet<PathBuf>>,
+    /// What git knows of it; none where it is in no repository.
+    staged: OnceCell<Option<StagedTree>>,
 }
 
 impl<'t> WorkingTree<'t> {
     fn new(root: &'t Path) -> Self {
-        Self { root, submodules: OnceCell::new() }
+        Self { root, staged: OnceCell::new() }
+    }
+
+    fn staged(&self) -> Option<&StagedTree> {
+        self.staged.get_or_init(|| StagedTree::of(self.root)).as_ref()
     }
 
     /// Returns what a commit has at a path: nothing below a link or a submodule.
@@ -161,17 +184,42 @@ impl<'t> WorkingTree<'t> {
             let is_submodule = is_repository(&self.root.join(path)) || self.has_submodule(path);
             let submodule = WorkingEntry::Leaf(WorkingLeaf::Submodule);
             Some(if is_submodule { submodule } else { WorkingEntry::Directory })
-        } else if kind.is_symlink() {
-            Some(WorkingEntry::Leaf(WorkingLeaf::Link))
         } else {
-            // Git keeps neither pipes nor devices.
-            kind.is_file().then_some(WorkingEntry::Leaf(WorkingLeaf::File))
+            let leaf = match kind.is_symlink() {
+                true => WorkingLeaf::Link,
+                // Git keeps neither pipes nor devices.
+                false => kind.is_file().then_some(WorkingLeaf::File)?,
+            };
+            let is_ignored = self.staged().is_some_and(|it| it.ignores(path));
+            (!is_ignored).then_some(WorkingEntry::Leaf(leaf))
         }
     }
 
+    /// The submodules that git knows: those that are not checked out are empty directories.
     fn has_submodule(&self, path: &Path) -> bool {
-        let of_index = || submodules_of(self.root).unwrap_or_default();
-        self.submodules.get_or_init(of_index).contains(path)
+        self.staged().is_some_and(|it| it.has_submodule(path))
+    }
+
+    /// Refuses a sparse checkout that leaves out files that have a part in the repository.
+    fn check_whole(&self, layout: &Layout) -> Result<()> {
+        let advice = "pass a revision, such as `--rev HEAD`, or run `git sparse-checkout disable`";
+        let Some(staged) = self.staged() else {
+            if StagedTree::is_unreadable(self.root) {
+                bail!("what this sparse checkout leaves out cannot be read: {advice}");
+            }
+            return Ok(());
+        };
+        let is_missing = |it: &&PathBuf| {
+            has_part(it, WorkingLeaf::File, layout)
+                && self.root.join(it).symlink_metadata().is_err()
+        };
+        match staged.sparse().find(is_missing) {
+            None => Ok(()),
+            Some(path) => bail!(
+                "`{}` is not in this sparse checkout, which a commit of it has: {advice}",
+                path.display()
+            ),
+        }
     }
 
     /// Finds the entries of a directory that are to be read, and those that are not followed.
@@ -317,14 +365,10 @@ fn is_repository(directory: &Path) -> bool {
     git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
 }
 
-/// Returns the submodules that are staged below a directory, by their paths from it; none where the directory is in no
-/// repository.
-fn submodules_of(directory: &Path) -> Option<HashSet<PathBuf>> {
-    let (repository, inside) = discover(directory).ok()?;
-    let staged = repository.staged_submodules().ok()?;
-    let below = |path: &Vec<u8>| {
-        let path = Path::new(OsStr::from_bytes(path));
-        path.strip_prefix(&inside).ok().map(Path::to_owned)
-    };
-    Some(staged.iter().filter_map(below).collect())
+/// Returns whether a directory is where git keeps a repository without a working tree.
+fn is_bare(directory: &Path) -> bool {
+    // Git is asked only where there may be one.
+    let has = |name: &str| directory.join(name).exists();
+    let may_be = has("HEAD") && has("objects") && !has(".git");
+    may_be && Repository::at(directory).is_ok_and(|it| it.worktree().is_none())
 }

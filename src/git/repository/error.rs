@@ -1,6 +1,5 @@
 //! Why a repository, a revision or an object cannot be read.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::git::failure::{FetchFailure, failure_of};
@@ -61,29 +60,32 @@ impl OpenError {
 }
 
 /// A revision leads to no commit, or to more than one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{revision}` is {fault}")]
 pub struct RevisionError {
     /// The revision as given.
     pub revision: String,
-    /// Whether it begins with the name of a branch or tag that is the beginning of the id of another commit.
-    pub is_ambiguous: bool,
+    /// What is wrong with it.
+    pub fault: RevisionFault,
 }
 
-impl fmt::Display for RevisionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { revision, is_ambiguous } = self;
-        match is_ambiguous {
-            false => write!(f, "`{revision}` is not a commit of the repository"),
-            true => write!(
-                f,
-                "`{revision}` is the beginning of a commit's id and the name of a branch or tag at another commit: write the \
-                 whole id, or `refs/heads/…`"
-            ),
-        }
-    }
+/// Why a revision leads to no one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RevisionFault {
+    /// It leads to no commit.
+    #[error("not a commit of the repository")]
+    Unknown,
+    /// It leads to no commit of a shallow clone, which lacks older commits and other branches.
+    #[error(
+        "not a commit of the repository, which is a shallow clone: fetch older commits and other branches, by `git fetch --unshallow`, or `fetch-depth: 0` of `actions/checkout`"
+    )]
+    NotInShallowClone,
+    /// It begins with the name of a branch or tag that is the beginning of the id of another commit.
+    #[error(
+        "the beginning of a commit's id and the name of a branch or tag at another commit: write the whole id, or `refs/heads/…`"
+    )]
+    Ambiguous,
 }
-
-impl std::error::Error for RevisionError {}
 
 /// A revision is not resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,11 +114,28 @@ impl ResolveError {
     }
 
     pub(super) fn ambiguous(revision: &str) -> Self {
-        Self::Unknown(RevisionError { revision: revision.to_owned(), is_ambiguous: true })
+        Self::Unknown(RevisionError {
+            revision: revision.to_owned(),
+            fault: RevisionFault::Ambiguous,
+        })
     }
 
     pub(in crate::git) fn unknown(revision: &str) -> Self {
-        Self::Unknown(RevisionError { revision: revision.to_owned(), is_ambiguous: false })
+        Self::Unknown(RevisionError {
+            revision: revision.to_owned(),
+            fault: RevisionFault::Unknown,
+        })
+    }
+
+    /// Says that the repository is a shallow clone.
+    pub(in crate::git) fn in_shallow_clone(self) -> Self {
+        match self {
+            Self::Unknown(RevisionError { revision, fault: RevisionFault::Unknown }) => {
+                let fault = RevisionFault::NotInShallowClone;
+                Self::Unknown(RevisionError { revision, fault })
+            }
+            other => other,
+        }
     }
 }
 

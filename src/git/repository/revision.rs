@@ -46,6 +46,11 @@ impl Repository {
     ///
     /// Returns an error if there is no such commit, or it cannot be read.
     pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
+        let found = self.commit_of(revision);
+        found.map_err(|error| if self.is_shallow() { error.in_shallow_clone() } else { error })
+    }
+
+    fn commit_of(&self, revision: &str) -> Result<CommitId, ResolveError> {
         if revision.is_empty() || revision.contains('\0') || is_too_long(revision) {
             return Err(ResolveError::unknown(revision));
         }
