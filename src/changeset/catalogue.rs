@@ -87,12 +87,12 @@ impl NewCatalogue {
     }
 
     /// Returns the catalogue as a document.
-    fn to_value(&self) -> Value {
+    fn to_value(&self, defaults: Defaults) -> Value {
         let mut used = BTreeSet::new();
         let classes: Map<String, Value> = self
             .classes
             .iter()
-            .map(|(name, class)| (name.to_string(), self.class(class, &mut used)))
+            .map(|(name, class)| (name.to_string(), self.class(class, defaults, &mut used)))
             .collect();
         let mut document = Map::new();
         document.insert("classes".to_owned(), Value::Object(classes));
@@ -106,12 +106,20 @@ impl NewCatalogue {
         Value::Object(document)
     }
 
-    fn class<'c>(&'c self, class: &'c PuppetClass, used: &mut BTreeSet<&'c str>) -> Value {
+    fn class<'c>(
+        &'c self,
+        class: &'c PuppetClass,
+        defaults: Defaults,
+        used: &mut BTreeSet<&'c str>,
+    ) -> Value {
         let (mut parameters, mut types) = (Map::new(), Map::new());
         for parameter in class.parameters.iter().filter(|it| it.name.parse::<Key>().is_ok()) {
             let default = match &parameter.default {
                 Default::Required => Value::Null,
-                Default::Value(value) => value.clone(),
+                Default::Value(value) => match defaults {
+                    Defaults::AsTheyAre => value.clone(),
+                    Defaults::OddOnesAsText => or_text(value),
+                },
                 Default::Code(code) => code.split_whitespace().collect::<Vec<_>>().join(" ").into(),
             };
             parameters.insert(parameter.name.clone(), default);
@@ -151,33 +159,20 @@ impl NewCatalogue {
         environment: &EnvironmentName,
         by: WrittenBy,
     ) -> Result<String, CatalogueFault> {
-        let layout = |way: &[&str]| match way {
-            ["classes" | "type_aliases"]
-            | ["classes", _]
-            | ["classes", _, "parameters" | "types"] => ValueLayout::Block,
-            _ => ValueLayout::Flow,
-        };
-        let mut text = self.header(by);
+        let mut head = self.header(by);
         let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
         if file.rsplit_once('.').map(|(stem, _)| stem) != Some(environment.as_str()) {
-            text.push_str(&write(&json!({"name": environment}), &|_| ValueLayout::Block));
+            head.push_str(&write(&json!({"name": environment}), &|_| ValueLayout::Block));
         }
-        text.push_str(&write(&self.to_value(), &layout));
-        let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        let allowed = Limits::DEFAULT.file_bytes;
-        if size > allowed {
-            return Err(CatalogueFault::TooLarge { size, allowed });
-        }
-        // What is written is what validation reads.
-        let content = SourceContent::Bytes(text.as_bytes().into());
-        let reading = read_file(&SourceFile { path: path.into(), content }, FileKind::Environment);
-        match reading.diagnostics.first() {
-            None => Ok(text),
-            Some(found) => Err(CatalogueFault::Invalid {
-                line: found.place.span.start.line,
-                message: found.message.clone(),
-            }),
-        }
+        let text = |defaults| {
+            let text = head.clone() + &write(&self.to_value(defaults), &layout);
+            checked(path, &text).map(|()| text)
+        };
+        // Each default is tried alone only if the file cannot be read: that takes longer.
+        text(Defaults::AsTheyAre).or_else(|fault| match fault {
+            CatalogueFault::Invalid { .. } => text(Defaults::OddOnesAsText),
+            CatalogueFault::TooLarge { .. } => Err(fault),
+        })
     }
 
     fn header(&self, by: WrittenBy) -> String {
@@ -192,6 +187,52 @@ impl NewCatalogue {
             let _infallible = writeln!(text, "{ETAG}{etag}");
         }
         text
+    }
+}
+
+/// How defaults are written.
+#[derive(Clone, Copy)]
+enum Defaults {
+    AsTheyAre,
+    /// Those that Clade does not read, such as `1e400`, as their text, like expressions.
+    OddOnesAsText,
+}
+
+/// Returns a default, or its text if Clade does not read it.
+fn or_text(value: &Value) -> Value {
+    let class = json!({"parameters": {"default": value}});
+    let text = write(&json!({"classes": {"default": class}}), &layout);
+    match checked("environments/production.yaml", &text) {
+        Ok(()) => value.clone(),
+        Err(_) => value.to_string().into(),
+    }
+}
+
+/// Checks that what is written is what validation reads.
+fn checked(path: &str, text: &str) -> Result<(), CatalogueFault> {
+    let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let allowed = Limits::DEFAULT.file_bytes;
+    if size > allowed {
+        return Err(CatalogueFault::TooLarge { size, allowed });
+    }
+    let content = SourceContent::Bytes(text.as_bytes().into());
+    let reading = read_file(&SourceFile { path: path.into(), content }, FileKind::Environment);
+    match reading.diagnostics.first() {
+        None => Ok(()),
+        Some(found) => Err(CatalogueFault::Invalid {
+            line: found.place.span.start.line,
+            message: found.message.clone(),
+        }),
+    }
+}
+
+/// Returns how the value at a path of a catalogue is written.
+fn layout(path: &[&str]) -> ValueLayout {
+    match path {
+        ["classes" | "type_aliases"] | ["classes", _] | ["classes", _, "parameters" | "types"] => {
+            ValueLayout::Block
+        }
+        _ => ValueLayout::Flow,
     }
 }
 

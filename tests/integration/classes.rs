@@ -112,6 +112,22 @@ fn no_catalogue_is_written_where_the_layout_is_not_known() {
 }
 
 #[test]
+fn a_default_that_clade_does_not_read_is_written_as_text() {
+    let control = Groups::new(&[(
+        "modules/m/manifests/init.pp",
+        "class m($h = 1e400, $k = { '<<' => 1 }, $n = 1.5, $o = { 'a' => [1] }) { }\n",
+    )]);
+    let groups = Groups::new(&[]);
+    let scanned = run(&["classes", "scan", control.text(), groups.text()]);
+    assert_eq!(scanned.status, 0, "{}", scanned.stderr);
+    let catalogue = groups.catalogue();
+    let (_, parameters) = catalogue.split_once("parameters:\n").unwrap();
+    let parameters: Vec<&str> = parameters.lines().map(str::trim).collect();
+    assert_eq!(parameters, ["h: '1e400'", "k: '{\"<<\":1}'", "n: 1.5", "o: {a: [1]}"]);
+    assert_eq!(run(&["validate", groups.text()]).status, 0);
+}
+
+#[test]
 fn no_catalogue_is_written_behind_a_link() {
     let outside = tempfile::tempdir().unwrap();
     let file = outside.path().join("production.yaml");
