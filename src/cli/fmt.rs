@@ -12,6 +12,7 @@ use super::output::Output;
 use super::repository::{BudgetArgs, read_directory};
 use super::rewrite::rewrite;
 use crate::changeset::house_layout;
+use crate::diagnostic::visible;
 use crate::document::{self, edit_documents, format};
 use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
 
@@ -63,10 +64,12 @@ impl FmtCommand {
                 }
             };
             changed += 1;
-            if !self.check {
+            if self.check {
+                output.data(&format!("{}\n", visible(&source.path)))?;
+            } else {
                 rewrite(&self.directory.join(&file.path), &formatted)?;
+                output.note(&source.path);
             }
-            output.note(&source.path);
         }
         let done = if self.check { "would change" } else { "changed" };
         let files = if changed == 1 { "file" } else { "files" };

@@ -185,9 +185,9 @@ fn a_conflict_is_a_finding_and_no_answer() {
     let path = directory.path().to_str().unwrap();
     let classified = run(&["classify", "n1", path]);
     assert_eq!((classified.status, classified.stdout.as_str()), (1, ""));
-    insta::assert_snapshot!(classified.stderr, @r#"
+    insta::assert_snapshot!(classified.stderr.replace(path, "DIR"), @r#"
     error: The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v".
-    help: `clade explain n1` shows the values side by side
+    help: `clade explain n1 DIR` shows the values side by side
     "#);
     let explained = run(&["explain", "n1", path]);
     assert_eq!(explained.status, 1);
@@ -227,6 +227,30 @@ fn a_conflict_is_a_finding_and_no_answer() {
 
     1 passed, 1 failed
     "#);
+}
+
+#[test]
+fn the_command_that_explains_a_conflict_has_the_arguments_of_the_first() {
+    let repository = GitRepository::new();
+    let group = |name: &str, value: u8| {
+        format!("name: {name}\nrule: a.b = x and trusted.c = y\nvariables: {{v: {value}}}\n")
+    };
+    repository.commit(
+        "one",
+        &[
+            ("groups/a.yaml", &group("a", 1)),
+            ("groups/b.yaml", &group("b", 2)),
+            ("f.json", r#"{"a": {"b": "x"}}"#),
+            ("t.json", r#"{"c": "y"}"#),
+        ],
+    );
+    let at = |name: &str| repository.path().join(name).to_str().unwrap().to_owned();
+    let (path, facts, trusted) = (repository.text_path(), at("f.json"), at("t.json"));
+    let usual = ["n1", &path, "--rev", "HEAD", "--facts", &facts, "--trusted", &trusted];
+    let done = run(&[&["classify"], &usual[..]].concat());
+    let command = format!("help: `clade explain {}` shows", usual.join(" "));
+    assert!(done.stderr.contains(&command), "{}", done.stderr);
+    assert!(run(&[&["explain"], &usual[..]].concat()).stdout.contains("conflicts\n"));
 }
 
 #[test]
@@ -589,13 +613,18 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
         std::fs::write(file, text).unwrap();
     }
     let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
-    let said = "groups/a.yaml\ngroups/broken.yaml:1:7: the `[` that opens here is not closed: not formatted\nnodes/n.yaml\n";
+    let broken = "groups/broken.yaml:1:7: the `[` that opens here is not closed: not formatted\n";
+    let said = format!("groups/a.yaml\n{broken}nodes/n.yaml\n");
     let over = run(&["fmt", path, "--check", "--commit-budget", "entries=2"]);
     assert_eq!(over.status, 2, "{}", over.stderr);
     let checked = run(&["fmt", path, "--check"]);
     assert_eq!(
-        (checked.status, checked.stderr),
-        (1, format!("{said}2 files would change, 1 not formatted\n"))
+        (checked.status, &*checked.stdout, checked.stderr),
+        (
+            1,
+            "groups/a.yaml\nnodes/n.yaml\n",
+            format!("{broken}2 files would change, 1 not formatted\n")
+        )
     );
     assert_eq!(read("groups/a.yaml"), files[0].1);
     let done = run(&["fmt", path]);
