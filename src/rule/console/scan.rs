@@ -3,6 +3,8 @@
 //! What a character means depends on where it stands (a dot parts the segments
 //! of a path but belongs to a value), so the reader asks for the token it needs.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use super::familiar::{opens_foreign_quote, quoted};
 use super::fault::{BoxedFault, fault};
 use crate::model::{Segment, shared_text};
@@ -173,10 +175,18 @@ impl ConsoleScanner {
     pub(super) fn index(&mut self) -> Result<Segment, BoxedFault> {
         let start = self.at;
         let digits = self.take_while(|_, character| character != ']' && !character.is_whitespace());
-        match digits.parse() {
-            Ok(index) if self.take(']') && !digits.starts_with('+') => Ok(Segment::Index(index)),
+        let index = digits.parse();
+        match &index {
+            Ok(index) if self.take(']') && !digits.starts_with('+') => Ok(Segment::Index(*index)),
             _ => {
-                let message = "expected an index such as `[0]`";
+                let is_too_large =
+                    |error: &ParseIntError| error.kind() == &IntErrorKind::PosOverflow;
+                let message = match index.err().is_some_and(|it| is_too_large(&it)) {
+                    true => {
+                        "the index is too large: an index into a list is at most 18446744073709551615"
+                    }
+                    false => "expected an index such as `[0]`",
+                };
                 Err(fault(start..self.at.max(start + 1), message, None))
             }
         }

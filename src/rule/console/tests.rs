@@ -83,6 +83,11 @@ fn faults_name_the_place_and_the_remedy() {
         ("a =~ b", 2..4, "`=~` is not an operator"),
         ("a is b", 2..4, "expected an operator, found `is`"),
         ("a[x] = 1", 2..3, "expected an index such as `[0]`"),
+        (
+            "a[99999999999999999999] = 1",
+            2..22,
+            "the index is too large: an index into a list is at most 18446744073709551615",
+        ),
         ("a = \"b", 4..5, "this quote is never closed"),
         ("a = 1 and", 9..10, "expected a path such as `os.family`, found the end"),
         ("a = and", 4..7, "expected a value, found `and`"),
