@@ -123,7 +123,7 @@ fn a_default_that_clade_does_not_read_is_written_as_text() {
     let catalogue = groups.catalogue();
     let (_, parameters) = catalogue.split_once("parameters:\n").unwrap();
     let parameters: Vec<&str> = parameters.lines().map(str::trim).collect();
-    assert_eq!(parameters, ["h: '1e400'", "k: '{\"<<\":1}'", "n: 1.5", "o: {a: [1]}"]);
+    assert_eq!(parameters, [r#"h: "1e+400""#, r#"k: "{\"<<\":1}""#, "n: 1.5", "o: {a: [1]}"]);
     assert_eq!(run(&["validate", groups.text()]).status, 0);
 }
 

@@ -93,7 +93,7 @@ fn a_working_tree_has_no_files_that_git_ignores() {
     std::fs::remove_file(repository.path().join("groups/parent.yaml")).unwrap();
     repository.commit("forced", &[("groups/parent.local.yaml", parent)]);
     assert_eq!(run(&["validate", &path]).status, 0);
-    // A directory that git ignores as a whole is no part of this repository.
+    // A directory that git ignores as a whole does not belong to this repository.
     let generated = repository.path().join("generated");
     std::fs::create_dir_all(generated.join("groups")).unwrap();
     std::fs::write(generated.join("groups/a.local.yaml"), parent).unwrap();

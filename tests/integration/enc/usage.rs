@@ -57,7 +57,7 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn help_is_no_failure() {
+fn help_ends_with_0() {
     for arguments in [&["enc", "--help"][..], &["enc", "-h"], &["help", "enc"]] {
         let done = run(arguments);
         assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{arguments:?}");
