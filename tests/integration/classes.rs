@@ -117,14 +117,15 @@ fn a_default_that_clade_does_not_read_is_written_as_text() {
         "modules/m/manifests/init.pp",
         "class m($h = 1e400, $k = { '<<' => 1 }, $n = 1.5, $o = { 'a' => [1] }) { }\n",
     )]);
-    let groups = Groups::new(&[]);
+    let groups = Groups::new(&[("groups/m.yaml", "name: M\nclasses: {m: {}}\n")]);
     let scanned = run(&["classes", "scan", control.text(), groups.text()]);
     assert_eq!(scanned.status, 0, "{}", scanned.stderr);
     let catalogue = groups.catalogue();
     let (_, parameters) = catalogue.split_once("parameters:\n").unwrap();
     let parameters: Vec<&str> = parameters.lines().map(str::trim).collect();
     assert_eq!(parameters, [r#"h: "1e+400""#, r#"k: "{\"<<\":1}""#, "n: 1.5", "o: {a: [1]}"]);
-    assert_eq!(run(&["validate", groups.text()]).status, 0);
+    let validated = run(&["validate", groups.text()]);
+    assert_eq!(validated.status, 0, "{}", validated.stdout);
 }
 
 #[test]
