@@ -59,8 +59,8 @@ impl Journal {
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(error) if !error.is_data() => tracing::error!(
                     path = %path.display(), line = number, %error,
-                    "a line of the journal is damaged: if it says that an operator resumed, an earlier pin is in effect again; \
-                     `clade status` shows which commit is pinned, and `?at=` takes what was live before for what it tells"
+                    "a line of the journal is damaged: if it says that an operator pinned or resumed, the file `journal-pin` has that as \
+                     well, unless it was changed, too; `clade status` shows which commit is pinned, and `?at=` takes what was live before for what it tells"
                 ),
                 // Such as a line of a newer version: what it says does not matter to this one.
                 Err(error) => tracing::warn!(

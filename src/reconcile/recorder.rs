@@ -12,7 +12,7 @@ use super::clock::Now;
 use super::commit_status::StatusQueue;
 use super::contact_file::ContactFile;
 use super::errors::StorageError;
-use super::journal::{Event, Journal};
+use super::journal::{Event, Journal, Record};
 use super::pin_file::PinFile;
 use super::shared_state::SharedState;
 use super::source::Source;
@@ -53,34 +53,45 @@ impl Recorder {
         self.journal.lock()
     }
 
-    /// Returns the pin from before the restart, which the journal may have lost. `is_readable` tells whether the
-    /// repository has a commit.
+    /// Returns the pin from before the restart. Where the journal lost the last pin or resume, it is recorded again;
+    /// `is_readable` tells whether the repository has a commit.
     pub(super) fn recovered_pin(&self, is_readable: impl Fn(CommitId) -> bool) -> Option<Pin> {
-        let recorded = self.journal().pinned();
-        let Some(file) = &self.pin else { return recorded };
-        let lost = file.load().filter(|noted| match &recorded {
-            Some(recorded) => {
-                let is_damaged = recorded.commit != noted.commit && recorded.since == noted.since;
-                is_damaged && !is_readable(recorded.commit)
+        if let Some(lost) = self.lost_decision() {
+            match &lost.event {
+                // Such as of another repository.
+                Event::Pinned { commit, .. } if !is_readable(*commit) => tracing::error!(
+                    %commit,
+                    "the journal lost a pin, and the repository does not have its commit: the branch is followed"
+                ),
+                Event::Pinned { commit, .. } => {
+                    tracing::error!(%commit, "the journal lost the pin, which stays: resume to follow the branch");
+                    self.note(lost.event);
+                }
+                _ => {
+                    tracing::error!(
+                        "the journal lost that an operator resumed: the branch is followed"
+                    );
+                    self.note(lost.event);
+                }
             }
-            None => self.journal().last_resumed().is_none_or(|it| it < noted.since),
-        });
-        if let Some(pin) = lost {
-            tracing::error!(
-                commit = %pin.commit,
-                "the journal lost the pin, which stays: resume to follow the branch"
-            );
-            self.note(Event::Pinned { commit: pin.commit, by: pin.by.clone() });
-            return Some(pin);
         }
-        file.save(recorded.as_ref());
-        recorded
+        self.save_pin();
+        self.journal().pinned()
     }
 
-    /// Keeps the pin of the journal, or that there is none, for when the journal is lost.
+    /// Returns the last pin or resume if the journal does not have it, nor one after it.
+    fn lost_decision(&self) -> Option<Record> {
+        let noted = self.pin.as_ref()?.load()?;
+        let journal = self.journal();
+        let is_lost = !journal.records().contains(&noted)
+            && journal.last_decision().is_none_or(|it| it.time <= noted.time);
+        is_lost.then_some(noted)
+    }
+
+    /// Keeps the last pin or resume of the journal for when the journal is lost.
     pub(super) fn save_pin(&self) {
         if let Some(file) = &self.pin {
-            file.save(self.journal().pinned().as_ref());
+            file.save(self.journal().last_decision());
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "activation::pin-without-its-journal",
         promise: "a pin holds, and one that was ended stays ended, whatever becomes of the journal",
-        injection: "kill -9; the journal emptied, deleted, cut before the pin, damaged in it, naming another commit in it",
+        injection: "kill -9; the journal emptied, deleted, cut before the pin or resume, damaged in it, naming another commit in it",
         speed: Speed::Fast,
         run: pin_without_its_journal,
     },
@@ -199,30 +199,38 @@ fn pin_on_a_full_disk() -> Seen {
     )
 }
 
-/// Damages of a journal that was read.
-type Damage = fn(&Path, &str);
+/// What is done to a journal, to its last line of an event.
+type Damage = fn(&Path, &str, &str);
 
 const DAMAGES: [(&str, Damage); 5] = [
-    ("emptied", |path, _| std::fs::write(path, "").unwrap()),
-    ("deleted", |path, _| std::fs::remove_file(path).unwrap()),
-    ("cut before the pin", |path, text| {
-        let (before, _) = text.split_once("\"pinned\"").unwrap();
-        let whole = before.rfind('\n').map_or(0, |end| end + 1);
-        std::fs::write(path, &before[..whole]).unwrap();
+    ("emptied", |path, _, _| std::fs::write(path, "").unwrap()),
+    ("deleted", |path, _, _| std::fs::remove_file(path).unwrap()),
+    ("cut before it", |path, text, event| {
+        std::fs::write(path, last_line_of(text, event).0).unwrap();
     }),
-    ("damaged in the pin", |path, text| {
-        std::fs::write(path, text.replace("\"pinned\"", "\"pin\u{0}ed\"")).unwrap();
+    ("damaged in it", |path, text, event| {
+        let (before, line) = last_line_of(text, event);
+        std::fs::write(path, before + &line.replace(event, "\0") + "\n").unwrap();
     }),
-    ("naming another commit in the pin", |path, text| {
-        let lines = text.lines().map(|line| match line.split_once("\"commit\":\"") {
-            Some((head, rest)) if line.contains("\"pinned\"") => {
-                format!("{head}\"commit\":\"{}{}\n", "7".repeat(40), &rest[40..])
+    ("naming another commit in it", |path, text, event| {
+        let (before, line) = last_line_of(text, event);
+        let line = match line.split_once("\"commit\":\"") {
+            Some((head, rest)) => {
+                format!("{head}\"commit\":\"{}{}", "7".repeat(40), rest.split_at(40).1)
             }
-            _ => format!("{line}\n"),
-        });
-        std::fs::write(path, lines.collect::<String>()).unwrap();
+            None => line,
+        };
+        std::fs::write(path, before + &line + "\n").unwrap();
     }),
 ];
+
+/// Returns the last line of an event, and the lines before it.
+fn last_line_of(text: &str, event: &str) -> (String, String) {
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().rposition(|it| it.contains(event)).unwrap();
+    let before = lines.iter().take(at).map(|it| format!("{it}\n")).collect();
+    (before, lines[at].to_owned())
+}
 
 fn pin_without_its_journal() -> Seen {
     let (repository, first, second) = two();
@@ -230,28 +238,29 @@ fn pin_without_its_journal() -> Seen {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         let journal = data.join("journal");
+        let restarted = |daemon: Daemon, event: &str| {
+            daemon.kill();
+            damage(&journal, &std::fs::read_to_string(&journal).unwrap(), event);
+            start(&repository, &data, &[]).kill();
+            start(&repository, &data, &[])
+        };
+        let is_pinned = |daemon: &Daemon, to: Value| {
+            assert_eq!(daemon.get("/controller/status").json()["pinned"], to, "{name}");
+        };
         let daemon = start(&repository, &data, &[]);
         wait_for(&daemon, &second);
+        assert_eq!(pin(&daemon, &second).status, 200);
         assert_eq!(pin(&daemon, &first).status, 200);
-        daemon.kill();
-        damage(&journal, &std::fs::read_to_string(&journal).unwrap());
-        for _ in 0..2 {
-            let daemon = start(&repository, &data, &[]);
-            wait_for(&daemon, &first);
-            let status = daemon.get("/controller/status").json();
-            assert_eq!(status["pinned"], *first, "{name}: {status:#}");
-            daemon.kill();
-        }
-        let daemon = start(&repository, &data, &[]);
+        let daemon = restarted(daemon, "\"pinned\"");
+        wait_for(&daemon, &first);
+        is_pinned(&daemon, json!(first));
         resume(&daemon);
         wait_for(&daemon, &second);
-        daemon.kill();
-        std::fs::write(&journal, "").unwrap();
-        let daemon = start(&repository, &data, &[]);
-        assert_eq!(daemon.get("/controller/status").json()["pinned"], Value::Null, "{name}");
+        let daemon = restarted(daemon, "\"resumed\"");
+        is_pinned(&daemon, Value::Null);
         wait_for(&daemon, &second);
     }
-    Seen::Held(format!("{} damages: the pin stayed until it was ended", DAMAGES.len()))
+    Seen::Held(format!("{} damages: what an operator decided last stayed", DAMAGES.len()))
 }
 
 fn pin_without_a_data_directory() -> Seen {

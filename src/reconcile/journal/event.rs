@@ -137,6 +137,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Returns whether it says whether a commit is pinned.
+    pub(in crate::reconcile) fn is_of_pins(&self) -> bool {
+        matches!(self, Self::Pinned { .. } | Self::Resumed { .. })
+    }
+}
+
 /// What the forge shows of a valid commit's part in the answers of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

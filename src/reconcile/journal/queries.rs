@@ -43,25 +43,20 @@ impl Journal {
         timeline::live_at(&self.records, time, now.wall)
     }
 
+    /// Returns the last pin or resume.
+    pub fn last_decision(&self) -> Option<&Record> {
+        self.records.iter().rev().find(|it| it.event.is_of_pins())
+    }
+
     /// Returns the pinned commit.
     pub fn pinned(&self) -> Option<Pin> {
-        let last = self
-            .records
-            .iter()
-            .rev()
-            .find(|it| matches!(it.event, Event::Pinned { .. } | Event::Resumed { .. }))?;
+        let last = self.last_decision()?;
         match &last.event {
             Event::Pinned { commit, by } => {
                 Some(Pin { commit: *commit, since: last.time, by: by.clone() })
             }
             _ => None,
         }
-    }
-
-    /// Returns when an operator resumed following the branch last.
-    pub fn last_resumed(&self) -> Option<Timestamp> {
-        let is_resumed = |it: &&Record| matches!(it.event, Event::Resumed { .. });
-        self.records.iter().rev().find(is_resumed).map(|it| it.time)
     }
 
     /// Returns the head that an operator accepts although it does not descend from the live commit.
