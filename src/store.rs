@@ -9,7 +9,6 @@
 //! statements (`sql`, `schema`): a thread takes what waits (`queue`), computes all that can be computed
 //! before a transaction (`prepared`), and writes it in batches (`batch`).
 
-mod ahead;
 mod batch;
 mod beside;
 mod changes;

@@ -1,4 +1,4 @@
-//! When nodes and changes are forgotten, and times that are ahead of the clock are set back.
+//! When nodes and changes are forgotten.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,7 @@ const SETTLING: Duration = Duration::from_hours(2);
 const STEP: i64 = 600;
 
 /// Tells when to forget. What is not seen for long is deleted for good, so no clock is trusted that was set, or
-/// that stood still while the machine did. Nor are times set back by such a clock: one that shows 1970 until it is
-/// set would make all that is known as old as that.
+/// that stood still while the machine did.
 #[derive(Debug)]
 pub(super) struct HousekeepingSchedule {
     last: (Instant, Timestamp),

@@ -318,25 +318,9 @@ impl StoreWriter {
         Ok(known? || waited)
     }
 
-    /// Sets back what is noted with a time that is ahead of the clock.
-    fn set_back(&self, now: Timestamp) {
-        let now = now.as_microsecond();
-        let nodes = self.in_steps(|it| it.set_back_nodes(now));
-        let changes = self.in_steps(|it| it.set_back_changes(now));
-        self.in_steps(|it| it.set_back_replicas(now));
-        if nodes + changes > 0 {
-            tracing::info!(
-                nodes,
-                changes,
-                "the store had times that are ahead of the clock; they are set to now"
-            );
-        }
-    }
-
     /// Forgets nodes that were not seen for long before a time, and changes that are old.
     pub(super) fn forget(&self, now: Timestamp) {
         self.file.put_aside();
-        self.set_back(now);
         let StoreLimits { forget_after, history, .. } = self.file.settings.limits;
         let before = |age: Duration| {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
@@ -388,44 +372,36 @@ impl StoreWriter {
         self.is_give_back_due.store(done != Ok(true), Ordering::Relaxed);
     }
 
-    /// Forgets until nothing more is to be forgotten. Returns how much was forgotten.
+    /// Forgets until nothing more is to be forgotten; check-ins are written in between. Returns how much was
+    /// forgotten.
     fn forget_some(&self, forget: impl Fn(&Database) -> Result<usize, StoreError>) -> usize {
-        self.in_steps(|database| {
-            let count = forget(database)?;
-            if count > 0 {
-                self.file.note_removal();
-            }
-            Ok(count)
-        })
-    }
-
-    /// Takes a step until it finds nothing more to do; check-ins are written in between. Returns how many rows the
-    /// steps changed.
-    fn in_steps(&self, step: impl Fn(&Database) -> Result<usize, StoreError>) -> usize {
-        let mut changed = 0;
+        let mut forgotten = 0;
         loop {
-            let Ok(database) = self.file.database() else { return changed };
+            let Ok(database) = self.file.database() else { return forgotten };
             let turn = self.turn.lock();
-            let count = step(&database);
+            let count = forget(&database);
             drop(turn);
             match count {
-                Ok(0) => return changed,
-                Ok(count) => changed += count,
+                Ok(0) => return forgotten,
+                Ok(count) => {
+                    self.file.note_removal();
+                    forgotten += count;
+                }
                 Err(error) => {
                     self.file.fail(&database, error);
-                    return changed;
+                    return forgotten;
                 }
             }
             if self.pending.queue().stopping {
-                return changed;
+                return forgotten;
             }
             if self.write_now().is_err() {
-                return changed;
+                return forgotten;
             }
         }
     }
 
-    /// Writes what waits, while much else is done.
+    /// Writes what waits, while much is forgotten.
     fn write_now(&self) -> Result<(), StoreError> {
         let is_empty = self.pending.queue().is_empty();
         if is_empty { Ok(()) } else { self.take_turn() }

@@ -14,7 +14,6 @@ with_either_database! {
     a_daemon_is_listed_until_it_stops_or_is_not_seen
     the_replicas_that_were_seen_last_are_listed
     a_replica_has_a_name_that_every_database_holds
-    a_replica_that_was_seen_ahead_of_the_clock_is_not_there_for_ever
 }
 
 fn at(second: i64) -> Timestamp {
@@ -80,23 +79,6 @@ fn the_replicas_that_were_seen_last_are_listed(database: TestedDatabase) {
     let expected: Vec<String> = (6..70).rev().map(|it| format!("{it:02}")).collect();
     assert_eq!(ids, expected);
     assert_eq!(count_replicas(&store), 71, "what is not listed is still there");
-}
-
-fn a_replica_that_was_seen_ahead_of_the_clock_is_not_there_for_ever(database: TestedDatabase) {
-    let store = opened_at(&database.fresh(), LIMITS);
-    let now = 10_000;
-    let gone = replica("gone", None, 1_000_000);
-    let near = replica("near", None, now + 60);
-    for it in [&gone, &near] {
-        listed(&store, it, 0);
-    }
-    store.0.writer.forget(at(now));
-    let own = replica("own", None, now);
-    let found = listed(&store, &own, 0);
-    assert_eq!(found, [near.clone(), StoredReplica { seen_at: at(now), ..gone }, own.clone()]);
-    assert_eq!(listed(&store, &own, now), found, "it was not seen for no time");
-    let later = replica("own", None, now + 61);
-    assert_eq!(listed(&store, &later, now + 60), [later, near]);
 }
 
 fn a_replica_has_a_name_that_every_database_holds(database: TestedDatabase) {
