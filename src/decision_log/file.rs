@@ -18,6 +18,9 @@ const ROTATION_RETRY: Duration = Duration::from_mins(1);
 /// What every user may do with a file, of its mode.
 const OTHERS: u32 = 0o007;
 
+/// That every user may read it.
+const READ_BY_OTHERS: u32 = 0o004;
+
 /// The file of the log.
 #[derive(Debug)]
 pub(super) struct DecisionFile {
@@ -174,7 +177,7 @@ impl OpenFile {
 
     /// Warns of a file that every user can read.
     fn warn_if_public(&self, path: &Path) {
-        if self.file.metadata().is_ok_and(|it| it.mode() & OTHERS != 0) {
+        if self.file.metadata().is_ok_and(|it| it.mode() & READ_BY_OTHERS != 0) {
             tracing::warn!(
                 "every user can read the decision log `{}`, and the daemon cannot change that: run `chmod o-rwx` as its owner",
                 path.display()

@@ -1,11 +1,8 @@
-//! Numbering the files of the log: a full one becomes the first, and the last one is deleted.
+//! Numbering the files of the log: a full one becomes the first, and the last one is replaced.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-
-/// How many files beyond those that are kept one rotation deletes at most.
-const SURPLUS: u32 = 1000;
 
 /// The number of a full file until those before it have their next one.
 const ASIDE: u32 = 0;
@@ -18,12 +15,10 @@ pub(super) struct FileRotation {
 }
 
 impl FileRotation {
-    /// Gives a full file the first number, and deletes what is not kept any more. After an error the file has its
-    /// name as before.
+    /// Gives a full file the first number. After an error the file has its name as before.
     pub(super) fn rotate(self, path: &Path) -> io::Result<()> {
         if self.keep == 0 {
             ignore_missing(fs::remove_file(path)).map_err(failed("delete", path))?;
-            ignore_missing(fs::remove_file(numbered(path, ASIDE))).ok();
         } else {
             let aside = numbered(path, ASIDE);
             if is_taken(&aside)? {
@@ -41,7 +36,6 @@ impl FileRotation {
                 return Err(error);
             }
         }
-        self.delete_surplus(path);
         Ok(())
     }
 
@@ -58,16 +52,6 @@ impl FileRotation {
                 .map_err(failed("rename", &from))?;
         }
         Ok(())
-    }
-
-    /// Deletes the files that were kept while more were.
-    fn delete_surplus(self, path: &Path) {
-        for number in (self.keep + 1..).take(SURPLUS as usize) {
-            if fs::remove_file(numbered(path, number)).is_err() {
-                // There is none, or it stays where it is.
-                return;
-            }
-        }
     }
 }
 
@@ -157,16 +141,6 @@ mod tests {
         files.assert(&[("log.1", "log"), ("log.2", "log.1"), ("log.3", "log.3")]);
         files.rotate(3).unwrap();
         files.assert(&[("log.1", "log"), ("log.2", "log.1"), ("log.3", "log.3")]);
-    }
-
-    #[test]
-    fn where_fewer_are_kept_than_before_the_others_are_deleted() {
-        let files = Files::new(&[&ALL[..], &["log.4", "log.old"]].concat());
-        files.rotate(1).unwrap();
-        files.assert(&[("log.1", "log"), ("log.old", "log.old")]);
-        let files = Files::new(&[&ALL[..], &["log.0"]].concat());
-        files.rotate(0).unwrap();
-        files.assert(&[]);
     }
 
     #[test]
