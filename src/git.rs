@@ -53,7 +53,7 @@ pub use refs::short_name;
 pub use remote::{Remote, Scheme};
 pub use repository::{
     CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, ResolveError, RevisionError,
-    StagedEntry,
+    RevisionFault, StagedEntry,
 };
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,

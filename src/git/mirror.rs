@@ -375,12 +375,12 @@ impl Mirror {
     }
 }
 
-/// Returns the full name of what was followed by a name: where a branch is deleted, a tag of its name is not followed instead.
+/// Returns the full name of a branch that was followed by its name: where it is deleted, a tag of its name is not followed
+/// instead.
 fn followed_before(repository: &Repository, name: &str) -> Option<String> {
     let head = repository.inner().find_reference("HEAD").ok()?;
     let full = head.symbolic_target().ok()??.strip_prefix(WATCHED)?;
-    let is_it = ["refs/heads/", "refs/tags/"].iter().any(|it| full.strip_prefix(it) == Some(name));
-    is_it.then(|| full.to_owned())
+    (full.strip_prefix("refs/heads/") == Some(name)).then(|| full.to_owned())
 }
 
 /// Has a ref name a commit, if it does not.

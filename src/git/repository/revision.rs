@@ -1,6 +1,6 @@
 //! Which commit a revision, a branch or a ref names.
 
-use git2::ObjectType;
+use git2::{ErrorCode, ObjectType};
 
 use super::error::{ReadError, ResolveError};
 use super::{Branches, Repository};
@@ -90,10 +90,18 @@ impl Repository {
         let start = git2::Oid::from_str(name);
         let objects = start.and_then(|start| Ok((start, self.inner.odb()?)));
         let whole = objects.and_then(|(start, objects)| objects.exists_prefix(start, name.len()));
-        let commit = whole.and_then(|it| self.inner.find_object(it, None)?.peel_to_commit());
-        let Ok(commit) = commit.map(|it| id_of(it.id())) else { return false };
         let mut names = PLACES.iter().map(|it| format!("{it}{name}")).chain([mirrored]);
-        names.any(|it| self.target_of(&it).is_some_and(|named| named != commit))
+        let commit = match whole {
+            // Another object, which can be made for this, may have the same beginning.
+            Err(error) if error.code() == ErrorCode::Ambiguous => None,
+            whole => {
+                let commit =
+                    whole.and_then(|it| self.inner.find_object(it, None)?.peel_to_commit());
+                let Ok(commit) = commit else { return false };
+                Some(id_of(commit.id()))
+            }
+        };
+        names.any(|it| self.target_of(&it).is_some_and(|named| Some(named) != commit))
     }
 
     /// Returns the commit that a ref leads to.

@@ -10,6 +10,7 @@ use super::{ApiError, sentence};
 use crate::changeset::{Rejection, RejectionKind};
 use crate::classification::{ClassificationError, ClassificationFault, ExpansionFault};
 use crate::diagnostic::Diagnostic;
+use crate::git::RevisionFault;
 use crate::http::request_schemas::failing_part;
 use crate::http::types::{
     Age, ErrorKind, EvaluationFailure, FailedGroup, Finding, NotInEffect, RemoteWords,
@@ -57,7 +58,14 @@ impl From<LookupError> for ApiError {
                 Self::new(ErrorKind::UnknownCommit, message, time.to_string())
             }
             LookupError::Unknown(error) => {
-                let message = format!("The repository has no commit `{}`.", error.revision);
+                let message = match error.fault {
+                    RevisionFault::Unknown => {
+                        format!("The repository has no commit `{}`.", error.revision)
+                    }
+                    RevisionFault::NotInShallowClone | RevisionFault::Ambiguous => {
+                        format!("{error}.")
+                    }
+                };
                 Self::new(ErrorKind::UnknownCommit, message, error.revision)
             }
             LookupError::NotHereYet(commit) => {

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clade::internals::git::{EntryKind, Repository};
 use clade::internals::model::{Budget, BudgetItem, CommitId, Meter};
-use git2::Oid;
+use git2::{ObjectType, Oid};
 
 use super::meter;
 use crate::repository::{Origin, Put};
@@ -182,8 +182,17 @@ fn a_revision_is_what_rev_parse_understands() {
     // Nor that of a part of one.
     origin.set(&first[..9], &second);
     origin.set(&second[..9], &second);
+    // Nor where another object is made that begins as the commit does.
+    let begins_so = |text: &[u8]| {
+        let id = Oid::hash_object(ObjectType::Blob, text).unwrap().to_string();
+        id.get(..4) == first.get(..4)
+    };
+    let text = (0_u32..).map(u32::to_le_bytes).find(|it| begins_so(it)).unwrap();
+    origin.git().blob(&text).unwrap();
+    origin.set(&first[..4], &second);
     let repository = Repository::discover(&origin.path()).unwrap();
     let rows = [
+        (&first[..4], None),
         ("main", Some(&second)),
         ("refs/heads/main", Some(&second)),
         ("HEAD", Some(&second)),
