@@ -103,7 +103,8 @@ fn is_body(fields: &Map<String, Value>) -> bool {
     let has_null = facts().any(Value::is_null);
     facts().any(Value::is_object)
         || (has_null && fields.keys().all(|it| FACTS.contains(&&**it) || is_of_a_body(it)))
-        || (fields.len() == 1 && fields.get("trusted").is_some_and(Value::is_object))
+        || (fields.get("trusted").is_some_and(Value::is_object)
+            && fields.keys().all(|it| is_of_a_body(it)))
 }
 
 impl NodeFacts {

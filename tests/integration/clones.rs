@@ -93,6 +93,13 @@ fn a_working_tree_has_no_files_that_git_ignores() {
     std::fs::remove_file(repository.path().join("groups/parent.yaml")).unwrap();
     repository.commit("forced", &[("groups/parent.local.yaml", parent)]);
     assert_eq!(run(&["validate", &path]).status, 0);
+    // Nor does one whose files git ignores, each of them.
+    let generated = repository.path().join("made");
+    std::fs::create_dir_all(generated.join("groups")).unwrap();
+    std::fs::write(generated.join(".gitignore"), "*\n").unwrap();
+    std::fs::write(generated.join("groups/a.yaml"), parent).unwrap();
+    let exported = run(&["export", generated.to_str().unwrap()]);
+    assert!(exported.stdout.contains("\"Parent\""), "{} {}", exported.stdout, exported.stderr);
     // A directory that git ignores as a whole does not belong to this repository.
     let generated = repository.path().join("generated");
     std::fs::create_dir_all(generated.join("groups")).unwrap();
@@ -122,8 +129,22 @@ fn a_sparse_checkout_is_not_a_commit_of_it() {
         assert_eq!(run(&["validate", &path, "--rev", "HEAD"]).status, 0, "{index}");
         assert_eq!(run(&["fmt", &path, "--check"]).status, 0, "{index}");
     }
+    git(&path, &["sparse-checkout", "disable"]);
+    repository.commit(
+        "two",
+        &[("clade.yaml", "schemas: {classes: {c: schemas/c.json}}\n"), ("schemas/c.json", "{}\n")],
+    );
+    for left_out in ["/clade.yaml", "/schemas/"] {
+        let no = format!("!{left_out}");
+        git(&path, &["sparse-checkout", "set", "--no-cone", "--no-sparse-index", "/*", &no]);
+        let done = run(&["validate", &path]);
+        let says = done.stderr.contains("is not in this sparse checkout");
+        assert!(done.status == 2 && says, "{left_out}: {}{}", done.stdout, done.stderr);
+        assert_eq!(run(&["fmt", &path, "--check"]).status, 0, "{left_out}");
+    }
+    git(&path, &["sparse-checkout", "disable"]);
     // Files that have no part in the groups may be left out.
-    git(&path, &["sparse-checkout", "set", "--cone", "--no-sparse-index", "groups"]);
+    git(&path, &["sparse-checkout", "set", "--cone", "--no-sparse-index", "groups", "schemas"]);
     let done = run(&["validate", &path]);
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
 }

@@ -13,7 +13,8 @@ pub(super) struct StagedTree {
     repository: Repository,
     /// The directory from the top of the working tree.
     inside: PathBuf,
-    /// Whether git ignores the directory as a whole: then no commit has it, and its files are those of a repository to be.
+    /// Whether git ignores the directory as a whole, or has no file of it: then no commit has it, and its files are those of a
+    /// repository to be.
     is_ignored: bool,
     submodules: HashSet<PathBuf>,
     files: HashSet<PathBuf>,
@@ -41,6 +42,7 @@ impl StagedTree {
             }
             files.insert(path);
         }
+        let is_ignored = is_ignored || files.is_empty();
         Some(Self { repository, inside, is_ignored, submodules, files, sparse })
     }
 

@@ -24,6 +24,9 @@ use crate::validation::{Layout, OwnSchemas, SourceContent, SourceFile, read_layo
 /// How many files are read at once: so many of the largest are read beyond a budget at the most.
 const READ_AT_ONCE: usize = 64;
 
+/// The names of the settings.
+const SETTINGS: [&str; 2] = ["clade.yaml", "clade.yml"];
+
 /// Which files of a working tree are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WantedFiles {
@@ -55,8 +58,11 @@ pub(super) fn read(
         return Err(anyhow!("`{}` {why}", root.display()).into());
     }
     let tree = WorkingTree::new(root);
+    if wanted == WantedFiles::OfCommit {
+        tree.check_settings()?;
+    }
     let mut files: Vec<WorkingFile> = Vec::new();
-    for name in ["clade.yaml", "clade.yml"] {
+    for name in SETTINGS {
         let path = Path::new(name);
         match tree.find(path)? {
             None | Some(WorkingEntry::Directory) => {}
@@ -81,7 +87,7 @@ pub(super) fn read(
     }
     read_all(root, &found, meter, &mut files)?;
     let known: HashSet<PathBuf> = files.iter().map(|it| it.path.clone()).collect();
-    let schemas = tree.schemas(&layout)?.into_iter();
+    let schemas = tree.schemas(&layout, wanted)?.into_iter();
     files.extend(schemas.filter(|it| !known.contains(&it.path)));
     files.sort_by(|a, b| (&a.source.path, &a.path).cmp(&(&b.source.path, &b.path)));
     Ok(files)
@@ -200,8 +206,17 @@ impl<'t> WorkingTree<'t> {
         self.staged().is_some_and(|it| it.has_submodule(path))
     }
 
+    /// Refuses a sparse checkout that leaves out the settings: they say which files have a part in the repository.
+    fn check_settings(&self) -> Result<()> {
+        self.check_present(|it| SETTINGS.iter().any(|name| it == Path::new(name)))
+    }
+
     /// Refuses a sparse checkout that leaves out files that have a part in the repository.
     fn check_whole(&self, layout: &Layout) -> Result<()> {
+        self.check_present(|it| has_part(it, WorkingLeaf::File, layout))
+    }
+
+    fn check_present(&self, is_needed: impl Fn(&Path) -> bool) -> Result<()> {
         let advice = "pass a revision, such as `--rev HEAD`, or run `git sparse-checkout disable`";
         let Some(staged) = self.staged() else {
             if StagedTree::is_unreadable(self.root) {
@@ -209,10 +224,8 @@ impl<'t> WorkingTree<'t> {
             }
             return Ok(());
         };
-        let is_missing = |it: &&PathBuf| {
-            has_part(it, WorkingLeaf::File, layout)
-                && self.root.join(it).symlink_metadata().is_err()
-        };
+        let is_missing =
+            |it: &&PathBuf| is_needed(it) && self.root.join(it).symlink_metadata().is_err();
         match staged.sparse().find(is_missing) {
             None => Ok(()),
             Some(path) => bail!(
@@ -295,11 +308,16 @@ impl<'t> WorkingTree<'t> {
     }
 
     /// Reads the files with schemas that the settings name, and those that they refer to.
-    fn schemas(&self, layout: &Layout) -> Result<Vec<WorkingFile>> {
+    fn schemas(&self, layout: &Layout, wanted: WantedFiles) -> Result<Vec<WorkingFile>> {
         let failure = OnceCell::new();
         let read = |path: &str| {
             let path = Path::new(path);
             let content = match self.find(path) {
+                Ok(None) if wanted == WantedFiles::OfCommit => {
+                    let error = self.check_present(|it| it == path).err()?;
+                    drop(failure.set(error));
+                    return None;
+                }
                 Ok(None | Some(WorkingEntry::Directory)) => return None,
                 Ok(Some(WorkingEntry::Leaf(leaf))) => {
                     read_leaf(self.root, path, leaf).map(|it| it.source.content)
