@@ -51,7 +51,10 @@ impl FromRequestParts<Arc<Console>> for Stranger {
 /// Shows the form.
 pub(super) async fn show(Stranger(entrance): Stranger) -> Response {
     let next = entrance.parameters.get("next").cloned().unwrap_or_default();
-    form(&entrance, StatusCode::OK, next, String::new())
+    let fault = entrance.fault.as_ref().map(|it| PageError::Api(it.clone()));
+    let status = fault.as_ref().map_or(StatusCode::OK, PageError::status);
+    let failure = fault.map(|it| it.message()).unwrap_or_default();
+    form(&entrance, status, next, failure)
 }
 
 fn form(entrance: &Entrance, status: StatusCode, next: String, failure: String) -> Response {

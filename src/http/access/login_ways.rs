@@ -26,6 +26,14 @@ pub enum ProxyWay {
 }
 
 impl LoginWays {
+    /// Returns why the header of a proxy is of no use, where a request has it.
+    pub fn why_not_by_proxy(self) -> Option<&'static str> {
+        let is_ignored = self.proxy == ProxyWay::OtherAddress;
+        is_ignored.then_some(
+            "The header that names a user is ignored: it comes from an address that is not in `--proxy-auth-from`.",
+        )
+    }
+
     /// Returns the same ways for a request whose header of a proxy is ignored, because of its address.
     pub(super) fn without_trust(self) -> Self {
         Self { proxy: ProxyWay::OtherAddress, ..self }
@@ -49,12 +57,10 @@ impl fmt::Display for LoginWays {
             Some((last, others)) => write!(f, "{} or {last}", others.join(", "))?,
         }
         f.write_str(".")?;
-        if self.proxy == ProxyWay::OtherAddress {
-            f.write_str(
-                " The header that names a user is ignored: it comes from an address that is not in `--proxy-auth-from`.",
-            )?;
+        match self.why_not_by_proxy() {
+            Some(why) => write!(f, " {why}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
