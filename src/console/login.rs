@@ -53,7 +53,7 @@ pub(super) async fn show(Stranger(entrance): Stranger) -> Response {
     let next = entrance.parameters.get("next").cloned().unwrap_or_default();
     let fault = entrance.fault.as_ref().map(|it| PageError::Api(it.clone()));
     let status = fault.as_ref().map_or(StatusCode::OK, PageError::status);
-    let failure = fault.map(|it| it.message()).unwrap_or_default();
+    let failure = fault.map(PageError::message).unwrap_or_default();
     form(&entrance, status, next, failure)
 }
 

@@ -228,7 +228,7 @@ const DAMAGES: [(&str, Damage); 5] = [
 fn last_line_of(text: &str, event: &str) -> (String, String) {
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().rposition(|it| it.contains(event)).unwrap();
-    let before = lines.iter().take(at).map(|it| format!("{it}\n")).collect();
+    let before = lines.iter().take(at).flat_map(|it| [*it, "\n"]).collect();
     (before, lines[at].to_owned())
 }
 

@@ -187,7 +187,7 @@ fn a_revision_is_what_rev_parse_understands() {
         let id = Oid::hash_object(ObjectType::Blob, text).unwrap().to_string();
         id.get(..4) == first.get(..4)
     };
-    let text = (0_u32..).map(u32::to_le_bytes).find(|it| begins_so(it)).unwrap();
+    let text = (0..u32::MAX).map(u32::to_le_bytes).find(|it| begins_so(it)).unwrap();
     origin.git().blob(&text).unwrap();
     origin.set(&first[..4], &second);
     let repository = Repository::discover(&origin.path()).unwrap();
