@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::attribution::Pin;
+use super::attribution::{Attribution, Pin};
 use super::clock::Now;
 use super::commit_status::StatusQueue;
 use super::contact_file::ContactFile;
@@ -54,15 +54,18 @@ impl Recorder {
     }
 
     /// Returns the pin from before the restart. Where the journal lost the last pin or resume, it is recorded again;
-    /// `is_readable` tells whether the repository has a commit.
-    pub(super) fn recovered_pin(&self, is_readable: impl Fn(CommitId) -> bool) -> Option<Pin> {
+    /// `is_missing` tells whether the repository can be read and lacks a commit.
+    pub(super) fn recovered_pin(&self, is_missing: impl Fn(CommitId) -> bool) -> Option<Pin> {
         if let Some(lost) = self.lost_decision() {
             match &lost.event {
-                // Such as of another repository.
-                Event::Pinned { commit, .. } if !is_readable(*commit) => tracing::error!(
-                    %commit,
-                    "the journal lost a pin, and the repository does not have its commit: the branch is followed"
-                ),
+                // Such as of another repository. It ends here: at a later start the commit may be there.
+                Event::Pinned { commit, .. } if is_missing(*commit) => {
+                    tracing::error!(
+                        %commit,
+                        "the journal lost a pin, and the repository does not have its commit: the branch is followed"
+                    );
+                    self.note(Event::Resumed { by: Attribution::default(), accepts: None });
+                }
                 Event::Pinned { commit, .. } => {
                     tracing::error!(%commit, "the journal lost the pin, which stays: resume to follow the branch");
                     self.note(lost.event);

@@ -35,8 +35,8 @@ impl Recovery<'_> {
     pub(super) fn run(&self) {
         self.recover_contact();
         let repository = self.source.repository();
-        let is_readable = |id| repository.as_ref().is_ok_and(|it| it.commit(id).is_ok());
-        let pin = self.recorder.recovered_pin(is_readable);
+        let is_missing = |id| repository.as_ref().is_ok_and(|it| it.commit(id).is_err());
+        let pin = self.recorder.recovered_pin(is_missing);
         let pinned = pin.as_ref().map(|it| it.commit);
         self.state.lock().set_pinned(pin);
         let last = pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.noted_live());

@@ -260,7 +260,28 @@ fn pin_without_its_journal() -> Seen {
         is_pinned(&daemon, Value::Null);
         wait_for(&daemon, &second);
     }
+    pin_of_another_repository();
     Seen::Held(format!("{} damages: what an operator decided last stayed", DAMAGES.len()))
+}
+
+/// A pin of a commit that the repository does not have ends with its journal, and for good.
+fn pin_of_another_repository() {
+    let (repository, first, second) = two();
+    let other = GitRepository::new();
+    let head = other.commit("other", &[("groups/c.yaml", &group("C"))]);
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &second);
+    assert_eq!(pin(&daemon, &first).status, 200);
+    daemon.kill();
+    std::fs::remove_file(data.join("journal")).unwrap();
+    for (repository, expected) in [(&other, &head), (&repository, &second)] {
+        let daemon = start(repository, &data, &[]);
+        wait_for(&daemon, expected);
+        assert_eq!(daemon.get("/controller/status").json()["pinned"], Value::Null);
+        daemon.kill();
+    }
 }
 
 fn pin_without_a_data_directory() -> Seen {
