@@ -107,6 +107,10 @@ fn an_action_of_an_ended_session_leads_to_a_page_that_says_so() {
     let form = form_token(&tokens.get("/", &cookie).body);
     let out = tokens.post("/logout", &cookie, &format!("form_token={form}"));
     assert_eq!(out.status, 303, "{}", out.body);
+    // Another window shows a page of the session.
+    let again = tokens.post("/logout", &cookie, &format!("form_token={form}"));
+    assert_eq!((again.status, again.header("Location")), (303, Some("/login")));
+    assert!(again.header("Set-Cookie").is_some_and(|it| it.contains("Max-Age=0")));
     let action = format!("form_token={form}&commit=HEAD&reason=x");
     let answer = tokens.post("/actions/pin", &cookie, &action);
     let login = answer.header("Location").unwrap().to_owned();
