@@ -167,7 +167,13 @@ impl Mirror {
             FetchError::new(FetchFailure::Other, format!("the mirror cannot be replaced: {error}"))
         })?;
         let fetched = self.fetch_into(&fresh, branch)?;
-        self.directory.replace_with(&fresh).map_err(io)?;
+        {
+            // What was joined is in the old one: a pack of the same name may be all that the new one has. Packs that are
+            // being joined now are waited for.
+            let mut joined = self.joined.0.lock();
+            self.directory.replace_with(&fresh).map_err(io)?;
+            joined.clear();
+        }
         self.close_push_repository();
         drop(one_at_a_time);
         // The live commit may be on another branch.

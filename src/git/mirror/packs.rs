@@ -3,16 +3,17 @@
 //! Small packs are joined until each is at least twice as large as all smaller ones together, so
 //! that their number grows with the logarithm of what is fetched and an object is copied that often.
 //! Nothing is dropped: packs that have been joined stay for a while, so that readers that have them
-//! open can go on.
+//! open can go on, and are removed only if the pack into which they were joined is whole.
 #![expect(clippy::disallowed_methods, reason = "packs are files, and their age is measured")]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Mirror;
+use super::parts::JoinedPack;
 use crate::git::object_guard::guard;
 use crate::git::pack_index::{self, Damage, Depth};
 
@@ -61,17 +62,44 @@ impl Mirror {
 
     fn join_packs_over(&self, most: usize, grace: Duration) -> Result<usize, TidyError> {
         let mut joined = self.joined.0.lock();
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
-        *joined = kept;
-        if !gone.is_empty() {
-            let removed = gone.iter().try_for_each(|(index, _)| remove(index));
+        let removed = self.remove_joined(&mut joined, grace);
+        let count = self.join_small(&mut joined, most)?;
+        removed?;
+        Ok(count)
+    }
+
+    /// Removes packs that were joined long ago. One that cannot be removed now is tried again the next time; one whose
+    /// objects are not in another pack any more counts as one that was not joined.
+    fn remove_joined(&self, joined: &mut Vec<JoinedPack>, grace: Duration) -> io::Result<()> {
+        let (mut removed, mut has_removed) = (Ok(()), false);
+        let mut checked = BTreeMap::new();
+        joined.retain(|it| {
+            if it.since.elapsed() < grace {
+                return true;
+            }
+            let is_whole = checked.entry(it.into.clone()).or_insert_with_key(|into| is_whole(into));
+            if !*is_whole {
+                return false;
+            }
+            has_removed = true;
+            match remove(&it.index) {
+                Ok(()) => false,
+                Err(error) => {
+                    removed = Err(error);
+                    true
+                }
+            }
+        });
+        if has_removed {
             // After the removal: a push that begins before it may still open them.
             self.close_push_repository();
-            removed?;
         }
+        removed
+    }
+
+    fn join_small(&self, joined: &mut Vec<JoinedPack>, most: usize) -> Result<usize, TidyError> {
         let repository = self.directory.repository();
-        let before: HashSet<&PathBuf> = joined.iter().map(|(index, _)| index).collect();
+        let before: HashSet<&PathBuf> = joined.iter().map(|it| &it.index).collect();
         let mut packs = packs(&repository.join("objects/pack"))?;
         packs.retain(|it| !before.contains(&it.index));
         let small = if packs.len() > most { prefix(&mut packs) } else { &[] };
@@ -91,11 +119,26 @@ impl Mirror {
         if small.len() < 2 {
             return Ok(0);
         }
-        join(&repository, &small)?;
+        let into = join(&repository, &small)?;
         self.close_push_repository();
-        let now = Instant::now();
-        joined.extend(small.iter().map(|it| (it.index.clone(), now)));
+        let since = Instant::now();
+        // A pack has the name of its content: one that was joined from the others before is written again as it is.
+        let others = small.iter().map(|it| &it.index).filter(|it| **it != into);
+        joined.retain(|it| it.index != into);
+        joined.extend(others.map(|it| JoinedPack { index: it.clone(), into: into.clone(), since }));
         Ok(small.len())
+    }
+}
+
+/// Returns whether a pack that others were joined into can be read to its end.
+fn is_whole(into: &Path) -> bool {
+    match pack_index::check(into, Depth::Everything) {
+        Ok(()) => true,
+        Err(error) => {
+            let index = into.display();
+            tracing::error!(%index, %error, "packs were joined into one that cannot be read: they are kept, and joined again");
+            false
+        }
     }
 }
 
@@ -103,7 +146,7 @@ impl Mirror {
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz_join(repository: &Path) -> Result<(), TidyError> {
-    join(repository, &whole(&packs(&repository.join("objects/pack"))?)?)
+    join(repository, &whole(&packs(&repository.join("objects/pack"))?)?).map(drop)
 }
 
 /// Returns the packs of a directory that have an index.
@@ -152,8 +195,8 @@ fn whole(packs: &[Pack]) -> Result<Vec<&Pack>, TidyError> {
     Ok(whole)
 }
 
-/// Writes a pack with everything that some packs have.
-fn join(repository: &Path, small: &[&Pack]) -> Result<(), TidyError> {
+/// Writes a pack with everything that some packs have, and returns its index.
+fn join(repository: &Path, small: &[&Pack]) -> Result<PathBuf, TidyError> {
     let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
     // An object database of these packs alone names what is in them.
     let apart = repository.join("joining");
@@ -195,7 +238,7 @@ fn join(repository: &Path, small: &[&Pack]) -> Result<(), TidyError> {
     }
     File::open(&directory)?.sync_all()?;
     fs::remove_dir_all(&apart)?;
-    Ok(())
+    Ok(directory.join(format!("pack-{name}.idx")))
 }
 
 /// Removes a pack, its index first: what is found has to be whole.
@@ -257,6 +300,34 @@ mod tests {
             world
         }
 
+        /// Ends the mirror and opens it again, as a restart does; something happens meanwhile.
+        fn reopened(self, meanwhile: impl FnOnce(&Path)) -> Self {
+            let (remote, options) = (self.mirror.remote.clone(), (*self.mirror.options).clone());
+            let packs = self.pack_directory();
+            let Self { origin, mirror, _directory: directory } = self;
+            drop(mirror);
+            meanwhile(&packs);
+            let mirror = Mirror::open(&directory.path().join("data"), remote, options).unwrap();
+            Self { origin, mirror, _directory: directory }
+        }
+
+        fn pack_directory(&self) -> PathBuf {
+            self.mirror.directory.repository().join("objects/pack")
+        }
+
+        /// Reads every commit of the origin, and its files, from the mirror alone.
+        fn check_all_commits(&self) {
+            let repository = self.mirror.repository().unwrap();
+            let mut commits = self.origin.revwalk().unwrap();
+            commits.push_head().unwrap();
+            for commit in commits {
+                let tree = repository.inner().find_commit(commit.unwrap()).unwrap().tree().unwrap();
+                for entry in &tree {
+                    assert!(entry.to_object(repository.inner()).is_ok());
+                }
+            }
+        }
+
         /// Makes a commit in the mirror and pushes it; returns whether what that read from is kept.
         fn push(&self, number: usize) -> bool {
             let opened = self.mirror.repository().unwrap();
@@ -278,7 +349,7 @@ mod tests {
         }
 
         fn packs(&self) -> usize {
-            packs(&self.mirror.directory.repository().join("objects/pack")).unwrap().len()
+            packs(&self.pack_directory()).unwrap().len()
         }
     }
 
@@ -361,6 +432,72 @@ mod tests {
         assert_eq!(world.packs(), 1);
     }
 
+    #[test]
+    fn packs_that_are_joined_again_after_a_restart_leave_the_one_that_they_are_in() {
+        let world = World::with_fetched(5);
+        assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+        let world = world.reopened(|_| {});
+        assert_eq!(world.packs(), 6, "none was removed yet");
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 6);
+        assert_eq!(world.packs(), 6, "the joined pack is the same");
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
+        assert_eq!(world.packs(), 1);
+        world.check_all_commits();
+        let world = world.reopened(|_| {});
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
+        world.check_all_commits();
+    }
+
+    #[test]
+    fn packs_that_cannot_be_removed_are_removed_later_and_keep_no_others_from_being_joined() {
+        let world = World::with_fetched(5);
+        assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+        let stuck = world.mirror.joined.0.lock()[2].index.clone();
+        fs::create_dir(stuck.with_extension("rev")).unwrap();
+        for number in 5..9 {
+            world.commit(number);
+            world.mirror.fetch(None).unwrap();
+        }
+        assert!(world.mirror.join_packs_over(4, Duration::ZERO).is_err());
+        assert_eq!(world.mirror.joined.0.lock().len(), 1 + 5, "the new ones are joined");
+        world.check_all_commits();
+        fs::remove_dir(stuck.with_extension("rev")).unwrap();
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
+        assert!(!stuck.with_extension("pack").exists());
+        assert_eq!((world.packs(), world.mirror.joined.0.lock().len()), (1, 0));
+        world.check_all_commits();
+    }
+
+    #[test]
+    fn packs_stay_whose_joined_one_is_gone_or_damaged() {
+        for is_gone in [true, false] {
+            let world = World::with_fetched(5);
+            assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+            let into = world.mirror.joined.0.lock()[0].into.clone();
+            fs::remove_file(into.with_extension("pack")).unwrap();
+            if is_gone {
+                fs::remove_file(&into).unwrap();
+            } else {
+                fs::write(into.with_extension("pack"), "PACK").unwrap();
+            }
+            for _ in 0..3 {
+                world.mirror.join_packs_over(4, Duration::ZERO).unwrap();
+            }
+            assert_eq!(world.packs(), 1, "joined again");
+            world.check_all_commits();
+        }
+    }
+
+    #[test]
+    fn what_was_joined_in_a_mirror_is_not_removed_from_the_one_that_replaces_it() {
+        let world = World::with_fetched(5);
+        assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+        world.mirror.renew(None).unwrap();
+        assert_eq!(world.mirror.joined.0.lock().len(), 0);
+        world.mirror.join_packs_over(4, Duration::ZERO).unwrap();
+        world.check_all_commits();
+    }
+
     /// Fills the offsets of an index: libgit2 would follow them past the end of its map.
     fn damage(index: &Path) {
         use std::os::unix::fs::PermissionsExt as _;
@@ -380,7 +517,7 @@ mod tests {
             commits.push(world.commit(number));
             world.mirror.fetch(None).unwrap();
         }
-        let directory = world.mirror.directory.repository().join("objects/pack");
+        let directory = world.pack_directory();
         damage(&packs(&directory).unwrap()[2].index);
         assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
         assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 5);
@@ -393,7 +530,7 @@ mod tests {
     #[test]
     fn packs_that_cannot_be_read_do_not_keep_others_from_being_joined() {
         let world = World::with_fetched(5);
-        let directory = world.mirror.directory.repository().join("objects/pack");
+        let directory = world.pack_directory();
         // Before there is another one: directories are listed in any order.
         let small = packs(&directory).unwrap().pop().unwrap().index.with_extension("pack");
         fs::create_dir(directory.join("pack-z.pack")).unwrap();
@@ -408,15 +545,12 @@ mod tests {
     #[test]
     fn a_mirror_with_a_damaged_pack_is_fetched_again() {
         let world = World::with_fetched(1);
-        let (remote, options) = (world.mirror.remote.clone(), (*world.mirror.options).clone());
-        let World { origin, mirror, _directory: directory } = world;
-        let pack = packs(&mirror.directory.repository().join("objects/pack")).unwrap();
-        drop(mirror);
-        damage(&pack[0].index);
-        fs::remove_file(pack[0].index.with_extension("pack")).unwrap();
-        fs::write(pack[0].index.with_extension("pack"), "PACK").unwrap();
-        let mirror = Mirror::open(&directory.path().join("data"), remote, options).unwrap();
-        let world = World { origin, mirror, _directory: directory };
+        let world = world.reopened(|directory| {
+            let pack = packs(directory).unwrap();
+            damage(&pack[0].index);
+            fs::remove_file(pack[0].index.with_extension("pack")).unwrap();
+            fs::write(pack[0].index.with_extension("pack"), "PACK").unwrap();
+        });
         let last = world.commit(1);
         world.mirror.fetch(None).unwrap();
         let repository = world.mirror.repository().unwrap();

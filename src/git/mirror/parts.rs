@@ -47,6 +47,16 @@ pub(super) struct Others {
     pub(super) moved: bool,
 }
 
-/// Packs that have been joined, and when.
+/// A pack whose objects are in another one as well, by its index.
+#[derive(Debug)]
+pub(super) struct JoinedPack {
+    pub(super) index: PathBuf,
+    /// The index of the other one.
+    pub(super) into: PathBuf,
+    /// When they were joined.
+    pub(super) since: Instant,
+}
+
+/// Packs that have been joined and are to be removed.
 #[derive(Debug, Default)]
-pub(super) struct Joined(pub(super) Mutex<Vec<(PathBuf, Instant)>>);
+pub(super) struct Joined(pub(super) Mutex<Vec<JoinedPack>>);
