@@ -13,12 +13,12 @@ use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use super::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use super::source::Source;
-use super::state::{BuildJob, Cause, Withheld, reason_of};
+use super::state::{BuildJob, Cause, SourceKind, Withheld, reason_of};
 use super::status::{FailedCommit, Reason};
 use super::supervise::supervised;
 use super::trigger::Trigger;
 use super::verifier::{Trust, VerifiedCommit, Verifier};
-use crate::git::{Repository, SignatureFault};
+use crate::git::{ReadError, Repository, SignatureFault};
 use crate::model::CommitId;
 use crate::priority;
 use crate::telemetry::{BuildOutcome, Metrics};
@@ -174,19 +174,27 @@ impl Builder {
         }
     }
 
-    /// Fetches everything again, since objects of the mirror are damaged; the candidate is then built
-    /// again.
-    fn refetch(&self, commit: &VerifiedCommit, problem: &dyn std::fmt::Display) {
+    /// Fetches everything again if objects of the mirror are damaged, unless that was done for the same damage; the
+    /// candidate is then built again. One that cannot be read all the same is built again after the next fetch.
+    fn refetch(&self, commit: &VerifiedCommit, problem: &ReadError) {
         let id = commit.id();
         tracing::error!(commit = %id, error = %problem, "the commit cannot be read");
-        if self.source.refetch() {
+        let is_damaged = {
+            let mut state = self.state.lock();
+            // Others are damaged for libgit2, or may not be read: a fresh mirror has them.
+            if self.source.kind() == SourceKind::Remote {
+                state.note_damage(problem.to_string());
+            }
+            state.is_damaged()
+        };
+        if is_damaged && self.source.refetch() {
             let repository = self.source.repository().ok();
             let is_readable =
                 repository.and_then(|it| self.store.build(&it, commit).ok()).is_some();
             let mut state = self.state.lock();
             state.fetched_again();
             if is_readable {
-                state.retry_build();
+                state.retry_build(id);
                 drop(state);
                 return self.state.notify();
             }
@@ -224,7 +232,7 @@ impl Builder {
     fn reject(&self, failed: FailedCommit, reason: Reason) {
         let FailedCommit { commit, stage, .. } = failed;
         tracing::error!(%commit, errors = failed.errors(), ?reason, "the commit is rejected");
-        self.recorder.note(Event::Rejected { commit, stage });
+        self.recorder.note_rejected(commit, stage);
         self.state.lock().build_failed(failed, reason);
         self.state.notify();
     }

@@ -24,7 +24,7 @@ pub enum CommitState {
         /// By what.
         by: CommitId,
     },
-    /// It is not valid and never live.
+    /// It was rejected: it is not valid, or its signature is refused, or it cannot be read.
     Rejected {
         /// When it was rejected.
         since: Timestamp,
@@ -67,9 +67,13 @@ impl CommitState {
     /// Returns the state of a commit.
     pub(super) fn of(commit: CommitId, journal: &Journal, around: Surroundings<'_>) -> Self {
         let records = journal.records();
-        if let Some(decided) =
-            Self::live(commit, records).or_else(|| Self::decided(commit, records))
-        {
+        let live = Self::live(commit, records);
+        let decided = || {
+            // What is held now is valid: it could not be read before, or was signed by a key that was added.
+            let is_held = around.held == Some(commit);
+            Self::decided(commit, records).filter(|_| !is_held)
+        };
+        if let Some(decided) = live.or_else(decided) {
             return decided;
         }
         let heads = || {
@@ -193,6 +197,7 @@ mod tests {
             Event::Fetched { commit: commit(7) },
             activated(7),
             Event::Fetched { commit: commit(8) },
+            Event::Rejected { commit: commit(8), stage: Stage::Load },
             Event::Fetched { commit: commit(9) },
         ] {
             now = now.later(Duration::from_secs(1));

@@ -262,6 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_is_rejected_until_something_else_comes_of_it() {
+        let mut journal = Journal::default();
+        let mut note = |event: Event| {
+            journal.append(event, Now::read()).unwrap();
+            journal.rejected_at(commit(1))
+        };
+        let rejected = |digit, stage| Event::Rejected { commit: commit(digit), stage };
+        assert_eq!(note(rejected(2, Stage::Check)), None);
+        assert_eq!(note(rejected(1, Stage::Load)), Some(Stage::Load));
+        assert_eq!(note(activated(2)), Some(Stage::Load));
+        assert_eq!(note(rejected(1, Stage::Check)), Some(Stage::Check));
+        assert_eq!(note(activated(1)), None);
+    }
+
+    #[test]
     fn a_record_cut_short_is_absent_wherever_the_cut_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");

@@ -12,7 +12,7 @@ use super::clock::Now;
 use super::commit_status::StatusQueue;
 use super::contact_file::ContactFile;
 use super::errors::StorageError;
-use super::journal::{Event, Journal, Record};
+use super::journal::{Event, Journal, Record, Stage};
 use super::pin_file::PinFile;
 use super::shared_state::SharedState;
 use super::source::Source;
@@ -126,14 +126,27 @@ impl Recorder {
     /// Records an event that has happened anyway. Where the disk does not take it, answers go on, the
     /// status says so, and it is written as soon as the disk does.
     pub(super) fn note(&self, event: Event) {
+        let written = self.keep(&mut self.journal(), event);
+        self.note_storage(written);
+    }
+
+    /// Records that a commit is rejected. One that cannot be read is built again at each fetch: that is recorded once.
+    pub(super) fn note_rejected(&self, commit: CommitId, stage: Stage) {
         let written = {
             let mut journal = self.journal();
-            if let Some(statuses) = &self.statuses {
-                statuses.push_event(&event, journal.live());
+            if stage == Stage::Load && journal.rejected_at(commit) == Some(stage) {
+                return;
             }
-            journal.keep(event, Now::read())
+            self.keep(&mut journal, Event::Rejected { commit, stage })
         };
         self.note_storage(written);
+    }
+
+    fn keep(&self, journal: &mut Journal, event: Event) -> io::Result<()> {
+        if let Some(statuses) = &self.statuses {
+            statuses.push_event(&event, journal.live());
+        }
+        journal.keep(event, Now::read())
     }
 
     /// Finds out at the start whether the journal can be written.

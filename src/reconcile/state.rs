@@ -132,6 +132,11 @@ impl Candidate {
         Self { commit, trigger, since, progress: Progress::Pending, fallback: Fallback::Live }
     }
 
+    /// Returns whether it was rejected since it could not be read.
+    fn is_unread(&self) -> bool {
+        matches!(self.progress, Progress::Failed(_, Reason::CorruptObjects))
+    }
+
     /// Returns it with other progress.
     fn with(self, progress: Progress) -> Self {
         Self { progress, ..self }

@@ -35,7 +35,8 @@ pub enum Event {
         /// What brought it here.
         trigger: Trigger,
     },
-    /// It was rejected, and is never live.
+    /// It was rejected. What is wrong with its files stays; one that could not be read, or whose signature was refused, may
+    /// be live later.
     Rejected {
         /// The commit.
         commit: CommitId,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Journal;
-use super::event::{Event, PushedWrite, Record};
+use super::event::{Event, PushedWrite, Record, Stage};
 use super::timeline;
 use crate::model::CommitId;
 use crate::reconcile::attribution::Pin;
@@ -35,6 +35,19 @@ impl Journal {
             }
         }
         followed
+    }
+
+    /// Returns where a commit was rejected, if it was and nothing has come of it since.
+    pub(in crate::reconcile) fn rejected_at(&self, commit: CommitId) -> Option<Stage> {
+        self.records.iter().rev().find_map(|it| match it.event {
+            Event::Rejected { commit: rejected, stage } if rejected == commit => Some(Some(stage)),
+            Event::Activated { commit: other, .. } | Event::Superseded { commit: other, .. }
+                if other == commit =>
+            {
+                Some(None)
+            }
+            _ => None,
+        })?
     }
 
     /// Returns the commit that was live at a time: the later one if the clock showed the time twice.

@@ -55,8 +55,21 @@ impl ReconcileState {
         }
     }
 
-    /// The candidate could not be read before and can be now: it waits for the builder again.
-    pub(in crate::reconcile) fn retry_build(&mut self) {
+    /// A commit could not be read before and can be now: if the builder still has it, it waits for the builder again.
+    pub(in crate::reconcile) fn retry_build(&mut self, commit: CommitId) {
+        if self.building() == Some(commit) {
+            self.set_pending();
+        }
+    }
+
+    /// Has a candidate built again that could not be read: what kept it from being read may have passed.
+    pub(super) fn retry_unread(&mut self) {
+        if self.candidate.as_ref().is_some_and(Candidate::is_unread) {
+            self.set_pending();
+        }
+    }
+
+    fn set_pending(&mut self) {
         if let Some(candidate) = &mut self.candidate {
             candidate.progress = Progress::Pending;
         }

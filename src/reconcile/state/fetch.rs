@@ -14,7 +14,7 @@ use crate::reconcile::clock::Now;
 use crate::reconcile::journal::Stage;
 use crate::reconcile::policy::OnRewrite;
 use crate::reconcile::schedule;
-use crate::reconcile::status::ObservedCommit;
+use crate::reconcile::status::{ObservedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
 /// More commits than are pushed before the first fetch; a flood of webhooks must not fill memory.
@@ -83,6 +83,8 @@ impl ReconcileState {
     pub(in crate::reconcile) fn fetch_failed(&mut self, error: &FetchError) {
         self.failures = self.failures.saturating_add(1);
         self.failure = Some((error.failure, error.message.clone()));
+        // Commits that are here answer without the remote.
+        self.retry_unread();
     }
 
     /// Checks that no write was published since a fetch began.
@@ -166,6 +168,8 @@ impl ReconcileState {
             None => (false, false, false),
             Some(Progress::Pending | Progress::Building) => (true, false, false),
             Some(Progress::Held) => (false, true, false),
+            // What kept it from being read may have passed: it is built again.
+            Some(Progress::Failed(_, Reason::CorruptObjects)) => (false, false, false),
             Some(Progress::Failed(..)) => (false, false, true),
         };
         if is_under_way {

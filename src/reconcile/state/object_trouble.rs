@@ -1,14 +1,19 @@
 //! What is wrong with the objects of the repository on disk.
 
+use std::collections::BTreeSet;
+
 use crate::reconcile::status::Reason;
+
+/// For how much damage everything is fetched again until a commit is live: objects of the remote may be damaged as well.
+const MOST_FETCHES: usize = 16;
 
 /// What is wrong with the objects of the repository on disk.
 #[derive(Debug, Default)]
 pub(super) struct ObjectTrouble {
     /// Why some cannot be read; they are to be fetched again.
     damage: Option<String>,
-    /// What was wrong before everything was fetched again last.
-    fetched_again_for: Option<String>,
+    /// What was wrong whenever everything was fetched again, since a commit was live.
+    fetched_again_for: BTreeSet<String>,
     /// Why new ones cannot be written.
     unwritten: Option<(Reason, String)>,
 }
@@ -20,13 +25,14 @@ impl ObjectTrouble {
 
     /// Notes damage, unless everything was fetched again for the same.
     pub(super) fn note_damage(&mut self, message: String) {
-        if self.fetched_again_for.as_ref() != Some(&message) {
+        let may_help = self.fetched_again_for.len() < MOST_FETCHES;
+        if may_help && !self.fetched_again_for.contains(&message) {
             self.damage = Some(message);
         }
     }
 
     pub(super) fn fetched_again(&mut self) {
-        self.fetched_again_for = self.damage.take();
+        self.fetched_again_for.extend(self.damage.take());
     }
 
     pub(super) fn forget_damage(&mut self) {
@@ -35,7 +41,7 @@ impl ObjectTrouble {
 
     /// A commit is live: what is found damaged from now on is new damage.
     pub(super) fn settle(&mut self) {
-        self.fetched_again_for = None;
+        self.fetched_again_for.clear();
     }
 
     pub(super) fn unwritten(&self) -> Option<&(Reason, String)> {

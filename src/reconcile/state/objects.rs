@@ -1,6 +1,6 @@
 //! Objects on disk that cannot be read or written, and candidates that need them.
 
-use super::{Candidate, Progress, ReconcileState};
+use super::ReconcileState;
 use crate::reconcile::status::Reason;
 
 impl ReconcileState {
@@ -17,12 +17,7 @@ impl ReconcileState {
     /// Everything was fetched again: a candidate that could not be read is built again.
     pub(in crate::reconcile) fn fetched_again(&mut self) {
         self.objects.fetched_again();
-        let is_unread = |it: &&mut Candidate| {
-            matches!(it.progress, Progress::Failed(_, Reason::CorruptObjects))
-        };
-        if let Some(candidate) = self.candidate.as_mut().filter(is_unread) {
-            candidate.progress = Progress::Pending;
-        }
+        self.retry_unread();
     }
 
     /// The repository is not one that can be fetched again; its owner may have mended it.
@@ -48,7 +43,7 @@ mod tests {
     use crate::reconcile::clock::Now;
     use crate::reconcile::journal::Stage;
     use crate::reconcile::policy::Policy;
-    use crate::reconcile::state::SourceKind;
+    use crate::reconcile::state::{Candidate, SourceKind};
     use crate::reconcile::status::{ConditionKind, FailedCommit};
     use crate::reconcile::trigger::Trigger;
 
@@ -82,6 +77,24 @@ mod tests {
         state.activated(commit, None, None);
         state.note_damage("b is cut short".to_owned());
         assert!(state.is_damaged(), "it was mended, and is damaged again");
+    }
+
+    #[test]
+    fn everything_is_fetched_again_for_so_much_damage_until_a_commit_is_live() {
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, Now::read());
+        let mut fetches = 0;
+        // Objects of the remote are damaged as well: each build meets another of them.
+        for number in 0..100 {
+            state.note_damage(format!("{} is cut short", number % 32));
+            if state.is_damaged() {
+                fetches += 1;
+                state.fetched_again();
+            }
+        }
+        assert_eq!(fetches, 16);
+        state.activated(CommitId::from_bytes([1; 20]), None, None);
+        state.note_damage("a is cut short".to_owned());
+        assert!(state.is_damaged());
     }
 
     #[test]

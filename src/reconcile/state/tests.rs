@@ -19,6 +19,7 @@ impl World {
             ("fetch", Some(head)) => self.fetch(head),
             ("fail", None) => self.fail_fetch(),
             ("build", None) => self.build(),
+            ("misread", None) => self.misread(),
             ("pin", Some(commit)) => self.pin(commit),
             ("resume", None) => self.resume(),
             ("push", Some(commit)) => {
@@ -47,6 +48,13 @@ rejected | follow | fetch b, build, fetch C, build | b - CandidateRejected
 rejected first | follow | fetch C, build | - - CandidateRejected
 valid again | follow | fetch b, build, fetch C, build, fetch e, build | e -
 the same again | follow | fetch b, build, fetch C, build, fetch C, build | b - CandidateRejected
+not to be read | follow | fetch b, build, fetch c, misread | b - CandidateRejected
+not to be read again | follow | fetch b, build, fetch c, misread, fetch c, misread | b - CandidateRejected
+to be read again | follow | fetch b, build, fetch c, misread, fetch c, build | c -
+to be read again without the remote | follow | fetch b, build, fetch c, misread, fail, build | c - FetchFailed
+to be read again behind a pin | follow | fetch b, build, pin a, fetch c, misread, fetch c, build | a c PromotionHeld
+to be read again after a resume | follow | fetch b, build, pin a, fetch c, resume, misread, fetch c, build | c -
+to be read again and not valid | follow | fetch b, build, fetch C, misread, fetch C, build, fetch C, build | b - CandidateRejected
 back to what answers | follow | fetch b, build, fetch C, build, fetch b, build | b -
 the remote is gone | follow | fetch a, build, fail | a - FetchFailed
 the remote is back | follow | fetch a, build, fail, fetch a | a -
@@ -193,6 +201,24 @@ fn a_newer_commit_supersedes_the_one_that_is_built() {
     assert_eq!(world.answers, None);
     world.build();
     assert_eq!(world.answers, Some('c'));
+}
+
+#[test]
+fn a_commit_that_can_be_read_again_is_built_if_the_builder_still_has_it() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    world.build();
+    world.fetch('c');
+    let job = world.state.take_build().unwrap();
+    world.fetch('b');
+    world.pin('a');
+    assert_eq!(world.state.held().map(name), Some('b'));
+    world.state.retry_build(job.commit);
+    assert_eq!(world.state.held().map(name), Some('b'), "another one is held meanwhile");
+    world.fetch('c');
+    let job = world.state.take_build().unwrap();
+    world.state.retry_build(job.commit);
+    assert_eq!(world.state.take_build().map(|it| name(it.commit)), Some('c'));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Hub, ROOT, create, post};
 use crate::controller::storage::{may_mount, on_a_small_disk};
@@ -10,12 +10,16 @@ use crate::program::{Daemon, clade, run, serve, started_by};
 
 const A: &str = "name: A\nid: aaaaaaaa-0000-4000-8000-00000000000a\n";
 
+fn file_of(objects: &Path, id: git2::Oid) -> PathBuf {
+    let id = id.to_string();
+    objects.join(&id[..2]).join(&id[2..])
+}
+
 /// Cuts the file of an object short.
 fn cut(objects: &Path, id: git2::Oid) {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let id = id.to_string();
-    let file = objects.join(&id[..2]).join(&id[2..]);
+    let file = file_of(objects, id);
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
@@ -89,6 +93,40 @@ fn damage_that_cannot_be_fetched_again_is_an_error_and_a_condition() {
     });
     let validated = run(&["validate", &hub.text_path(), "--rev", "HEAD"]);
     assert_ne!(validated.status, 0);
+}
+
+#[test]
+fn a_commit_in_place_is_built_when_its_objects_are_restored() {
+    let damages: [fn(&Path, git2::Oid); 2] =
+        [cut, |objects, id| std::fs::remove_file(file_of(objects, id)).unwrap()];
+    for damage in damages {
+        let hub = Hub::new(&[("groups/a.yaml", A)]);
+        let daemon = Daemon::start(&["--repo", &hub.text_path(), "--interval", "1h"]);
+        daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+        let objects = hub.path().join("objects");
+        // Each object that the commit needs, with the next commit damaged after the one before was restored.
+        for number in 1..4 {
+            let head = hub.commit("next", &[("groups/b.yaml", &format!("name: B{number}\n"))]);
+            let object = objects_of(&hub, "groups/b.yaml")[number];
+            let bytes = std::fs::read(file_of(&objects, object)).unwrap();
+            damage(&objects, object);
+            for _ in 0..2 {
+                assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 202);
+                daemon.wait_until("the commit is rejected", |it| {
+                    let status = it.get("/controller/status").json();
+                    let failed = &status["last_failed"];
+                    failed["commit"] == *head && failed["stage"] == "load"
+                });
+            }
+            std::fs::remove_file(file_of(&objects, object)).ok();
+            std::fs::write(file_of(&objects, object), bytes).unwrap();
+            daemon.request("POST", "/controller/reconcile", "");
+            daemon.wait_until("the commit answers", |it| {
+                it.get("/v1/groups").header("X-Clade-Commit") == Some(&head)
+            });
+            assert_eq!(daemon.get("/controller/status").json()["last_failed"], Value::Null);
+        }
+    }
 }
 
 #[test]

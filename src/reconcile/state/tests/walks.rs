@@ -100,6 +100,10 @@ impl Walk {
                 }
                 None => "nothing to fetch".to_owned(),
             },
+            8..=10 if self.random.u8(..8) == 0 => {
+                self.world.misread();
+                "cannot be read".to_owned()
+            }
             8..=10 => {
                 self.world.build();
                 "build".to_owned()

@@ -157,6 +157,13 @@ impl World {
         self.finish_build(job);
     }
 
+    /// The builder takes what waits, and cannot read it.
+    pub(super) fn misread(&mut self) {
+        let Some(job) = self.state.take_build() else { return };
+        let failed = FailedCommit::as_a_whole(job.commit, Stage::Load, &"it cannot be read");
+        self.state.build_failed(failed, Reason::CorruptObjects);
+    }
+
     /// The builder is done with a commit.
     pub(super) fn finish_build(&mut self, job: BuildJob) {
         let commit = name(job.commit);
