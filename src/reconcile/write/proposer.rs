@@ -101,7 +101,7 @@ impl Proposer {
                 Err(PushError::Moved) => {}
                 Err(error) => return Err(error.into()),
             }
-            let proposed = self.head_of(tip, &branch)?;
+            let proposed = self.head_of(tip, &full)?;
             if self.is_open(tip, changeset, proposed).map_err(|it| self.unreadable(&it))? {
                 self.source.sync(&tip.repository, &full, proposed, None)?;
                 return Ok(PushedBranch { branch, commit: proposed });
@@ -112,7 +112,7 @@ impl Proposer {
         )))
     }
 
-    /// Returns where a branch of the remote is.
+    /// Returns where a branch of the remote is, by its full name: a tag may have the short one.
     fn head_of(&self, tip: &Tip, branch: &str) -> Result<CommitId, WriteError> {
         match tip.repository.resolve(branch) {
             Ok(head) => return Ok(head),
@@ -176,20 +176,25 @@ impl Proposer {
 /// Returns the name of a change: the same for the same change by the same client.
 fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
     let mut hash = Sha256::new();
-    hash.update(request.actor.as_deref().unwrap_or_default());
+    // Each with its length: two changes must not be one row of bytes.
+    let mut add = |field: &[u8]| {
+        hash.update((field.len() as u64).to_be_bytes());
+        hash.update(field);
+    };
+    add(request.actor.as_deref().unwrap_or_default().as_bytes());
     // The id of a new group is another one each time that it is asked for.
     let chance = match &request.operation {
         Operation::Create { id, .. } => Some(id.to_string()),
         _ => None,
     };
     for (path, text) in &changeset.files {
-        hash.update(path);
-        hash.update([0, u8::from(text.is_some())]);
+        add(path.as_bytes());
+        add(&[u8::from(text.is_some())]);
         let text = text.as_deref().unwrap_or_default();
         match &chance {
             // Some ids are written in quotes.
-            Some(id) => hash.update(text.replace(&format!("\"{id}\""), "").replace(id, "")),
-            None => hash.update(text),
+            Some(id) => add(text.replace(&format!("\"{id}\""), "").replace(id, "").as_bytes()),
+            None => add(text.as_bytes()),
         }
     }
     let digest = hash.finalize();
@@ -197,4 +202,41 @@ fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
         let _infallible = write!(id, "{byte:02x}");
         id
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::changeset::WriteOutcome;
+    use crate::model::GroupId;
+
+    #[test]
+    fn each_change_of_each_client_has_a_name_of_its_own() {
+        let id_of = |actor: Option<&str>, files: &[(&str, Option<&str>)]| {
+            let request = WriteRequest {
+                operation: Operation::Delete { id: GroupId::ROOT },
+                scopes: Vec::new(),
+                actor: actor.map(str::to_owned),
+                line: String::new(),
+                fingerprint: String::new(),
+            };
+            let files = files.iter().map(|(path, text)| ((*path).into(), text.map(str::to_owned)));
+            let (subject, answer) = (String::new(), WriteOutcome::Done);
+            change_id(&request, &Changeset { files: files.collect(), subject, answer })
+        };
+        let names = BTreeSet::from([
+            id_of(None, &[("a", Some("x"))]),
+            id_of(None, &[("a", None)]),
+            id_of(None, &[("a", Some(""))]),
+            // The same bytes, one after the other.
+            id_of(Some("ci"), &[("a.yaml", Some("x"))]),
+            id_of(Some("cia"), &[(".yaml", Some("x"))]),
+            id_of(None, &[("a", Some("x")), ("b", Some("y"))]),
+            id_of(None, &[("a", Some("xb\0\u{1}y"))]),
+        ]);
+        assert_eq!(names.len(), 7);
+        assert!(names.iter().all(|it| it.len() == 12));
+    }
 }

@@ -203,6 +203,27 @@ fn a_change_is_proposed_against_what_the_group_says_now() {
 }
 
 #[test]
+fn a_tag_with_the_name_of_a_proposal_is_not_taken_for_it() {
+    for mirrored in [false, true] {
+        let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
+        let (path, data) = (hub.text_path(), tempfile::tempdir().unwrap());
+        let mut arguments = vec!["--repo", &path, "--writes", "propose"];
+        if mirrored {
+            arguments.extend(["--data-dir", data.path().to_str().unwrap()]);
+        }
+        let daemon = Daemon::start(&arguments);
+        let body = json!({"name": "B", "parent": ROOT, "classes": {}});
+        daemon.wait_until("it is proposed", |it| post(it, "/v1/groups", &body).status == 202);
+        let first = post(&daemon, "/v1/groups", &body).json();
+        let (head, branch) = (hub.head().unwrap().id(), first["branch"].as_str().unwrap());
+        hub.inner.reference(&format!("refs/tags/{branch}"), head, false, "").unwrap();
+        assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 202);
+        let again = post(&daemon, "/v1/groups", &body).json();
+        assert_eq!((&first["branch"], &first["commit"]), (&again["branch"], &again["commit"]));
+    }
+}
+
+#[test]
 fn a_branch_in_the_way_that_was_made_since_the_last_fetch_is_named() {
     let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
     let (path, data) = (hub.text_path(), tempfile::tempdir().unwrap());
