@@ -496,6 +496,7 @@ impl Repository {
     /// Puts right what a process left that was killed while it moved a branch: locks, and files of working trees.
     pub fn recover_moves(&self) {
         recover_all(self.inner());
+        MoveLock::remove_unfinished(&self.write_lock());
         if let Some((_lock, way)) = MoveLock::take_over(&self.write_lock()) {
             way.remove_ref_lock(self.inner().commondir());
         }

@@ -300,6 +300,7 @@ fn with_line_feeds(text: &[u8]) -> Vec<u8> {
 /// Puts right what a killed process left in the working trees of a repository.
 pub(super) fn recover_all(repository: &git2::Repository) {
     for place in Place::all(repository).unwrap_or_default() {
+        IndexLock::remove_unfinished(place.directory());
         if !IndexLock::is_ours(place.directory()) {
             continue;
         }

@@ -27,6 +27,11 @@ impl IndexLock {
         MoveLock::take_over(&path_in(directory)).map(|(lock, way)| (Self(lock), way))
     }
 
+    /// Removes what killed processes left of locks that they were about to take in a directory of git.
+    pub(super) fn remove_unfinished(directory: &Path) {
+        MoveLock::remove_unfinished(&path_in(directory));
+    }
+
     /// Returns whether a process of ours locked an index.
     pub(super) fn is_ours(directory: &Path) -> bool {
         MoveLock::is_ours(&path_in(directory))
