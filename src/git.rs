@@ -52,8 +52,8 @@ pub use push_error::PushError;
 pub use refs::short_name;
 pub use remote::{Remote, Scheme};
 pub use repository::{
-    CommitInfo, ObjectFault, OpenError, Opener, ReadError, Repository, ResolveError, RevisionError,
-    RevisionFault, StagedEntry,
+    CommitInfo, CommitPresence, ObjectFault, OpenError, Opener, ReadError, Repository,
+    ResolveError, RevisionError, RevisionFault, StagedEntry,
 };
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,

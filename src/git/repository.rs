@@ -13,6 +13,7 @@ pub use self::error::{
     ObjectFault, OpenError, ReadError, ResolveError, RevisionError, RevisionFault,
 };
 pub use self::history::CommitInfo;
+pub use self::revision::CommitPresence;
 use super::libgit2;
 use super::object_guard::{guard, header};
 use super::object_id::{blob_oid, oid};

@@ -10,7 +10,7 @@ use super::clock::Now;
 use super::journal::Event;
 use super::other_refs::OtherRefs;
 use super::pull_requests::PullRequestChecker;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, RecoveredPin};
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
@@ -18,7 +18,7 @@ use super::state::{FetchBegan, FetchedHead, Following, Outdated, SourceKind};
 use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
-use crate::git::{FetchError, FetchFailure, Repository};
+use crate::git::{CommitPresence, FetchError, FetchFailure, Mirror, Repository};
 use crate::model::CommitId;
 use crate::priority;
 use crate::telemetry::Metrics;
@@ -160,6 +160,7 @@ impl Fetcher {
         // A key that was taken away counts for the live commit, too.
         let signed = live.map(|live| self.verifier.signer_of(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
+        self.settle_pin(repository);
         let following = self.following(repository, head, trigger, began);
         {
             let (mut state, now) = (self.state.lock(), Now::read());
@@ -170,6 +171,27 @@ impl Fetcher {
         // Also where no candidate is left: a writer may wait for the decision about the one before.
         self.state.notify();
         Ok(())
+    }
+
+    /// Decides about a pin that the journal lost, once it is known whether the repository has its commit.
+    fn settle_pin(&self, repository: &Repository) {
+        let is_damaged = {
+            let state = self.state.lock();
+            if !state.is_pin_unsettled() {
+                return;
+            }
+            state.is_damaged()
+        };
+        // The commit may be on another branch, or among what is fetched again.
+        let others_moved = self.source.mirror().is_some_and(Mirror::others_moved);
+        let is_complete = !is_damaged && !others_moved;
+        let recovered = self.recorder.recovered_pin(|commit| match repository.presence(commit) {
+            CommitPresence::Absent if !is_complete => CommitPresence::Unknown,
+            found => found,
+        });
+        if let RecoveredPin::Settled(pin) = recovered {
+            self.state.lock().settle_pin(pin);
+        }
     }
 
     /// Follows the head that an earlier run fetched.

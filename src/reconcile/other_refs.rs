@@ -50,8 +50,12 @@ impl OtherRefs {
             }
             match mirror.fetch_others() {
                 Ok(FetchedOthers { skipped, watched_moved }) => {
-                    self.state.lock().skipped_refs = in_short(&skipped);
-                    if watched_moved {
+                    let is_pin_unsettled = {
+                        let mut state = self.state.lock();
+                        state.skipped_refs = in_short(&skipped);
+                        state.is_pin_unsettled()
+                    };
+                    if watched_moved || is_pin_unsettled {
                         self.state.request_fetch(Trigger::Poll);
                     }
                 }

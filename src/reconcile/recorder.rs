@@ -17,6 +17,7 @@ use super::pin_file::PinFile;
 use super::shared_state::SharedState;
 use super::source::Source;
 use super::status::Reason;
+use crate::git::CommitPresence;
 use crate::model::CommitId;
 
 /// How often the clock and the journal's file are checked.
@@ -34,6 +35,21 @@ pub(super) struct Recorder {
     contact: Option<ContactFile>,
     /// Where the pin is kept as well.
     pin: Option<PinFile>,
+}
+
+/// The pin from before the restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RecoveredPin {
+    /// What the journal says of it now.
+    Settled(Option<Pin>),
+    /// The journal lost it, and it is not known yet whether the repository has its commit.
+    Unsettled(Pin),
+}
+
+/// Returns whether the journal has neither a decision nor one after it.
+fn is_lost(journal: &Journal, decision: &Record) -> bool {
+    !journal.records().contains(decision)
+        && journal.last_decision().is_none_or(|it| it.time <= decision.time)
 }
 
 impl Recorder {
@@ -54,41 +70,60 @@ impl Recorder {
     }
 
     /// Returns the pin from before the restart. Where the journal lost the last pin or resume, it is recorded again;
-    /// `is_missing` tells whether the repository can be read and lacks a commit.
-    pub(super) fn recovered_pin(&self, is_missing: impl Fn(CommitId) -> bool) -> Option<Pin> {
+    /// `presence` says whether the repository has a commit.
+    pub(super) fn recovered_pin(
+        &self,
+        presence: impl FnOnce(CommitId) -> CommitPresence,
+    ) -> RecoveredPin {
         if let Some(lost) = self.lost_decision() {
             match &lost.event {
-                // Such as of another repository. It ends here: at a later start the commit may be there.
-                Event::Pinned { commit, .. } if is_missing(*commit) => {
-                    tracing::error!(
-                        %commit,
-                        "the journal lost a pin, and the repository does not have its commit: the branch is followed"
-                    );
-                    self.note(Event::Resumed { by: Attribution::default(), accepts: None });
-                }
-                Event::Pinned { commit, .. } => {
-                    tracing::error!(%commit, "the journal lost the pin, which stays: resume to follow the branch");
-                    self.note(lost.event);
-                }
+                Event::Pinned { commit, by } => match presence(*commit) {
+                    // Such as of another repository. It ends here: at a later start the commit may be there.
+                    CommitPresence::Absent => {
+                        tracing::error!(
+                            %commit,
+                            "the journal lost a pin, and the repository does not have its commit: the branch is followed"
+                        );
+                        let resumed = Event::Resumed { by: Attribution::default(), accepts: None };
+                        self.restore(&lost, resumed);
+                    }
+                    CommitPresence::Present => {
+                        tracing::error!(%commit, "the journal lost the pin, which stays: resume to follow the branch");
+                        self.restore(&lost, lost.event.clone());
+                    }
+                    CommitPresence::Unknown => {
+                        let pin = Pin { commit: *commit, since: lost.time, by: by.clone() };
+                        return RecoveredPin::Unsettled(pin);
+                    }
+                },
                 _ => {
                     tracing::error!(
                         "the journal lost that an operator resumed: the branch is followed"
                     );
-                    self.note(lost.event);
+                    self.restore(&lost, lost.event.clone());
                 }
             }
         }
         self.save_pin();
-        self.journal().pinned()
+        RecoveredPin::Settled(self.journal().pinned())
     }
 
     /// Returns the last pin or resume if the journal does not have it, nor one after it.
     fn lost_decision(&self) -> Option<Record> {
         let noted = self.pin.as_ref()?.load()?;
-        let journal = self.journal();
-        let is_lost = !journal.records().contains(&noted)
-            && journal.last_decision().is_none_or(|it| it.time <= noted.time);
-        is_lost.then_some(noted)
+        is_lost(&self.journal(), &noted).then_some(noted)
+    }
+
+    /// Records what follows from a decision that the journal lost, unless an operator has decided since.
+    fn restore(&self, lost: &Record, event: Event) {
+        let written = {
+            let mut journal = self.journal();
+            if !is_lost(&journal, lost) {
+                return;
+            }
+            self.keep(&mut journal, event)
+        };
+        self.note_storage(written);
     }
 
     /// Keeps the last pin or resume of the journal for when the journal is lost.

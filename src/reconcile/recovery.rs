@@ -8,14 +8,14 @@ use super::clock::Now;
 use super::fetcher::Fetcher;
 use super::journal::{Event, Stage};
 use super::outcome::Outcome;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, RecoveredPin};
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::{Cause, SourceKind, reason_of};
 use super::status::{FailedCommit, ObservedCommit};
 use super::verifier::{Trust, Verifier};
-use crate::git::{Repository, SignatureFault};
+use crate::git::{CommitPresence, Repository, SignatureFault};
 use crate::model::CommitId;
 
 /// Recovers what was known before the restart, without the remote.
@@ -35,10 +35,7 @@ impl Recovery<'_> {
     pub(super) fn run(&self) {
         self.recover_contact();
         let repository = self.source.repository();
-        let is_missing = |id| repository.as_ref().is_ok_and(|it| it.commit(id).is_err());
-        let pin = self.recorder.recovered_pin(is_missing);
-        let pinned = pin.as_ref().map(|it| it.commit);
-        self.state.lock().set_pinned(pin);
+        let pinned = self.recover_pin(repository.as_ref().ok());
         let last = pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.noted_live());
         let repository = match repository {
             Ok(repository) => repository,
@@ -61,6 +58,40 @@ impl Recovery<'_> {
         {
             self.fetcher.follow_recovered(&repository, observed);
         }
+    }
+
+    /// Returns the commit that was pinned before the restart. A mirror that lacks it may have lost it: then everything is
+    /// fetched again, and what becomes of a pin that the journal lost is decided after that.
+    fn recover_pin(&self, repository: Option<&Repository>) -> Option<CommitId> {
+        let is_remote = self.source.kind() == SourceKind::Remote;
+        let find = |commit| repository.map_or(CommitPresence::Unknown, |it| it.presence(commit));
+        let recovered = self.recorder.recovered_pin(|commit| match find(commit) {
+            CommitPresence::Absent if is_remote => CommitPresence::Unknown,
+            found => found,
+        });
+        let pin = {
+            let mut state = self.state.lock();
+            match recovered {
+                RecoveredPin::Settled(pin) => state.set_pinned(pin),
+                RecoveredPin::Unsettled(pin) => {
+                    tracing::error!(
+                        commit = %pin.commit,
+                        "the journal lost the pin, which stays until it is known whether the repository has its commit"
+                    );
+                    state.set_unsettled_pin(pin);
+                }
+            }
+            state.pinned()?
+        };
+        // The first fetch of an empty mirror brings everything anyway.
+        if is_remote
+            && repository.is_some_and(|it| !it.is_bare_of_refs())
+            && find(pin) != CommitPresence::Present
+        {
+            let message = format!("the mirror lacks the pinned commit {pin}");
+            self.state.lock().note_damage(message);
+        }
+        Some(pin)
     }
 
     /// Returns the live commit that the mirror names, where the journal names none.

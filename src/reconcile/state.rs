@@ -43,6 +43,8 @@ pub(super) struct ReconcileState {
     /// The newest commit, as long as it is not live.
     pub(super) candidate: Option<Candidate>,
     pin: Option<Pin>,
+    /// Whether the journal lost the pin, and it is not known yet whether the repository has its commit.
+    is_pin_unsettled: bool,
     /// The commit that was live before the restart, with why it is not live now.
     pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
@@ -210,6 +212,7 @@ impl ReconcileState {
             observed: None,
             candidate: None,
             pin: None,
+            is_pin_unsettled: false,
             unrecovered: None,
             last_attempt: None,
             last_change: None,
@@ -319,11 +322,31 @@ impl ReconcileState {
         self.pin = pin;
     }
 
+    /// The commit was pinned before the restart. The journal lost that, and whether the repository has the commit is not
+    /// known yet.
+    pub(super) fn set_unsettled_pin(&mut self, pin: Pin) {
+        self.pin = Some(pin);
+        self.is_pin_unsettled = true;
+    }
+
+    /// Returns whether it is not known yet whether the repository has the commit of a pin that the journal lost.
+    pub(super) fn is_pin_unsettled(&self) -> bool {
+        self.is_pin_unsettled
+    }
+
+    /// It is known what becomes of a pin that the journal lost, unless an operator has decided since.
+    pub(super) fn settle_pin(&mut self, pin: Option<Pin>) {
+        if std::mem::take(&mut self.is_pin_unsettled) {
+            self.pin = pin;
+        }
+    }
+
     /// An operator pins a commit. A head that is live gives way to it and waits, whether the remote can be
     /// fetched or not.
     pub(super) fn pin_now(&mut self, pin: Pin, now: Now) {
         let pinned = pin.commit;
         self.pin = Some(pin);
+        self.is_pin_unsettled = false;
         if let Some(head) = self.head().filter(|it| *it != pinned && self.live == Some(*it)) {
             let candidate = Candidate::new(head, Trigger::Manual, now.monotonic);
             self.candidate = Some(candidate.with(Progress::Held));
@@ -333,6 +356,7 @@ impl ReconcileState {
     /// An operator has the branch followed again, also where it left its history.
     pub(super) fn resumed(&mut self, now: Now) {
         self.pin = None;
+        self.is_pin_unsettled = false;
         self.behind = None;
         if let Some(rewrite) = &mut self.rewritten {
             rewrite.accepted = true;

@@ -261,6 +261,7 @@ fn pin_without_its_journal() -> Seen {
         wait_for(&daemon, &second);
     }
     pin_of_another_repository();
+    pin_of_a_lost_commit();
     Seen::Held(format!("{} damages: what an operator decided last stayed", DAMAGES.len()))
 }
 
@@ -282,6 +283,53 @@ fn pin_of_another_repository() {
         assert_eq!(daemon.get("/controller/status").json()["pinned"], Value::Null);
         daemon.kill();
     }
+}
+
+/// A pin stays whose commit the mirror lost as well as the journal, until the commit is fetched again.
+fn pin_of_a_lost_commit() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    let packs: Vec<_> = std::fs::read_dir(data.join("mirror.git/objects/pack"))
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .filter(|it| it.extension().is_some_and(|it| it == "pack"))
+        .collect();
+    assert!(!packs.is_empty());
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    wait_for(&daemon, &second);
+    assert_eq!(pin(&daemon, &first).status, 200);
+    daemon.kill();
+    std::fs::write(data.join("journal"), "").unwrap();
+    for pack in packs {
+        std::fs::remove_file(&pack).unwrap();
+        std::fs::write(&pack, "PACK").unwrap();
+    }
+    let is_pinned = |daemon: &Daemon| {
+        assert_eq!(daemon.get("/controller/status").json()["pinned"], first.as_str());
+    };
+    let away = repository.path().with_extension("away");
+    std::fs::rename(repository.path(), &away).unwrap();
+    for _ in 0..2 {
+        let daemon = start(&repository, &data, &[]);
+        daemon.wait_until("the fetch fails", |it| condition(it, "FetchFailed").is_some());
+        assert_eq!(live(&daemon), None);
+        is_pinned(&daemon);
+        daemon.kill();
+    }
+    std::fs::rename(&away, repository.path()).unwrap();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    is_pinned(&daemon);
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    is_pinned(&daemon);
+    resume(&daemon);
+    wait_for(&daemon, &second);
 }
 
 fn pin_without_a_data_directory() -> Seen {

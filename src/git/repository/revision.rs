@@ -18,6 +18,17 @@ const LONGEST: usize = 2048;
 /// How many characters of an id mean a commit at least, as in git.
 const SHORTEST_ID: usize = 4;
 
+/// Whether a repository has a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitPresence {
+    /// It has the commit.
+    Present,
+    /// It does not have the commit.
+    Absent,
+    /// What leads to the commit cannot be read.
+    Unknown,
+}
+
 /// Where git looks for a ref of a name.
 const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
 
@@ -37,6 +48,20 @@ impl Repository {
             return Err(ResolveError::unknown(revision));
         }
         self.resolve_searching(revision)
+    }
+
+    /// Returns whether the repository has a commit, by its id.
+    pub fn presence(&self, commit: CommitId) -> CommitPresence {
+        match self.resolve(&commit.to_string()) {
+            Ok(_) => CommitPresence::Present,
+            Err(ResolveError::Unknown(_)) => CommitPresence::Absent,
+            Err(ResolveError::Unreadable(_)) => CommitPresence::Unknown,
+        }
+    }
+
+    /// Returns whether the repository has no ref at all, as before its first fetch.
+    pub fn is_bare_of_refs(&self) -> bool {
+        self.inner.references().is_ok_and(|mut it| it.next().is_none())
     }
 
     /// Returns the commit of a revision that the owner of the repository names, who may search
