@@ -274,6 +274,11 @@ impl ReconcileState {
         }
     }
 
+    /// Returns the candidate that was rejected since it could not be read: whether it may be live is not decided.
+    pub(super) fn unread(&self) -> Option<&FailedCommit> {
+        self.last_failed().filter(|_| self.candidate.as_ref().is_some_and(Candidate::is_unread))
+    }
+
     /// Returns whether a candidate waits for the builder, or the builder has it.
     pub(super) fn is_deciding(&self) -> bool {
         let progress = self.candidate.as_ref().map(|it| &it.progress);

@@ -18,7 +18,7 @@ use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use crate::reconcile::source::{Source, WriteBranch};
 use crate::reconcile::state::SourceKind;
-use crate::reconcile::status::Reason;
+use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::verifier::{Trust, Verifier};
 use crate::snapshot::Snapshot;
@@ -142,7 +142,20 @@ impl Applier {
             let message = "the branch waits for an operator: resume to write again";
             return Err(WriteError::Blocked(message.to_owned()));
         }
-        Ok(state.head())
+        // It may be one to hold, also where it can be read by now: the next fetch has it built again.
+        state.unread().map_or(Ok(state.head()), |it| Err(self.unread(it)))
+    }
+
+    /// Returns the error of a write to a branch whose head could not be read.
+    fn unread(&self, head: &FailedCommit) -> WriteError {
+        let message = format!("the commit {} could not be read: {}", head.commit, head.in_short());
+        match self.source.kind() {
+            SourceKind::Remote => WriteError::Unreachable(FetchError {
+                failure: FetchFailure::CorruptObjects,
+                message,
+            }),
+            SourceKind::Local => WriteError::Lookup(LookupError::Unreadable(message)),
+        }
     }
 
     fn unbuilt(&self, error: &BuildError) -> WriteError {

@@ -69,6 +69,16 @@ impl Walk {
         Some(made)
     }
 
+    /// Has the builder take what waits, which now and then cannot be read.
+    fn build(&mut self) -> String {
+        if self.random.u8(..8) == 0 {
+            self.world.misread();
+            return "cannot be read".to_owned();
+        }
+        self.world.build();
+        "build".to_owned()
+    }
+
     fn older(&mut self) -> Option<char> {
         let mut older = self.remote;
         for _ in 0..self.random.u8(..4) {
@@ -100,14 +110,7 @@ impl Walk {
                 }
                 None => "nothing to fetch".to_owned(),
             },
-            8..=10 if self.random.u8(..8) == 0 => {
-                self.world.misread();
-                "cannot be read".to_owned()
-            }
-            8..=10 => {
-                self.world.build();
-                "build".to_owned()
-            }
+            8..=10 => self.build(),
             11 => {
                 self.world.fail_fetch();
                 "fetch fails".to_owned()
@@ -154,7 +157,9 @@ impl Walk {
         // The writer waits for what is on its way.
         self.world.build();
         let tip = self.world.state.head().map(name);
-        let is_blocked = self.world.state.pinned().is_some() || self.world.state.held().is_some();
+        let state = &self.world.state;
+        let is_blocked =
+            state.pinned().is_some() || state.held().is_some() || state.unread().is_some();
         let Some(tip) = tip.filter(|it| self.remote == Some(*it) && it.is_lowercase()) else {
             return "no write".to_owned();
         };
