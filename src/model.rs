@@ -7,6 +7,7 @@
 mod budget;
 mod commit;
 mod group;
+mod hex;
 mod id;
 mod interpolation;
 mod json_values;
@@ -25,6 +26,7 @@ pub use budget::{Budget, BudgetItem, BudgetOverride, Counts, Exceeded, Meter, Ro
 pub use commit::{BlobId, CommitId};
 pub use group::{Classes, Group, Individual};
 pub(crate) use group::{shared_classes, shared_variables};
+pub use hex::hex;
 pub use id::{GroupId, GroupIdError};
 pub use interpolation::Interpolation;
 pub use json_values::{NODE_VALUES, has_more_values, map_memory, memory_of, value_memory};
@@ -42,7 +44,7 @@ pub(crate) use shared::{shared_path, shared_text};
 pub use shared_list::SharedList;
 pub use table::Table;
 pub use url_path::{URL_PATH, URL_SEGMENT};
-pub use value::{has_exponent, is_written_as, same, text};
+pub use value::{has_exponent, is_written_as, same, text, type_name};
 pub use withheld::{
     MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,
     whole_path,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::model::hex;
+
 /// The SHA-256 digest of what an answer says: equal for answers that say the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnswerDigest([u8; 32]);
@@ -27,7 +29,7 @@ impl AnswerDigest {
 
 impl fmt::Display for AnswerDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -3,8 +3,8 @@
 use sha2::{Digest as _, Sha256};
 
 use super::base_path::BasePath;
-use super::markup::hex;
 use super::page::compressed;
+use crate::model::hex;
 
 /// The file of styles.
 const STYLE: (&str, &str, &str) = ("console", "css", include_str!("assets/console.css"));

@@ -181,15 +181,6 @@ pub(super) fn short(commit: &CommitId) -> String {
     commit.to_string().chars().take(10).collect()
 }
 
-/// Writes bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
-}
-
 /// Writes a number with its thousands apart.
 pub(super) fn count(number: impl Borrow<u64>) -> String {
     let digits = number.borrow().to_string();

@@ -15,7 +15,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
 use super::base_path::BasePath;
-use super::markup::hex;
+use crate::model::hex;
 
 /// The name of the cookie.
 const COOKIE: &str = "clade_session";

@@ -2,7 +2,7 @@
 
 use super::file::FILE_BYTES;
 use crate::document::{self, Count, FaultKind, Limits, Node as DocumentNode};
-use crate::model::{FACT_DEPTH, Map, NODE_VALUES, Value, has_more_values};
+use crate::model::{FACT_DEPTH, Map, NODE_VALUES, Value, has_more_values, type_name};
 
 /// What a file says of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +71,8 @@ const LIMITS: Limits = Limits {
 pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
     let mut fields = match parse(bytes)? {
         Value::Object(fields) => fields,
+        // An empty file as well.
+        Value::Null => return Err(FactsError::NotAnObject("nothing")),
         other => return Err(FactsError::NotAnObject(type_name(&other))),
     };
     if is_body(&fields) {
@@ -200,17 +202,6 @@ fn only(documents: Vec<DocumentNode>) -> Result<Value, FactsError> {
             message: "the facts of a node are one document, here is another".to_owned(),
         }),
         None => Ok(first.as_ref().map_or(Value::Null, DocumentNode::to_value)),
-    }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
 
-use crate::model::{CommitId, URL_SEGMENT};
+use crate::model::{CommitId, URL_SEGMENT, hex};
 
 /// Whose API a forge speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,11 +218,9 @@ fn key(context: &str) -> String {
     if context.chars().count() <= KEY {
         return context.to_owned();
     }
-    let digest = Sha1::digest(context.as_bytes());
-    let end: String =
-        digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
-    let begin: String = context.chars().take(KEY - 9).collect();
-    format!("{begin}-{end}")
+    let digest = hex(&Sha1::digest(context.as_bytes()));
+    let begin = context.chars().take(KEY - 9);
+    begin.chain(['-']).chain(digest.chars().take(8)).collect()
 }
 
 #[cfg(test)]

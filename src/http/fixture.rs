@@ -19,7 +19,7 @@ use super::privacy::PrivacyPolicy;
 use super::router::{RouteSet, router};
 use super::state::{AppState, Services};
 use crate::git::Verification;
-use crate::model::{Budget, CommitId};
+use crate::model::{Budget, CommitId, hex};
 use crate::overview::{Overview, OwnReplica};
 use crate::reconcile::{Controller, Policy, Settings, Target};
 use crate::store::{CheckIns, ReplicaName, StoreLimits, StoreLocation, StoreSettings};
@@ -115,9 +115,8 @@ fn commit(directory: &Path, group: &str) -> CommitId {
 #[expect(clippy::disallowed_methods, reason = "a file to read")]
 fn access(directory: &Path) -> Access {
     let entry = |role: Role| {
-        let hash = Sha256::digest(role.as_str());
-        let hash: Vec<String> = hash.iter().map(|it| format!("{it:02x}")).collect();
-        format!("- name: t\n  sha256: {}\n  roles: [{}]\n", hash.concat(), role.as_str())
+        let hash = hex(&Sha256::digest(role.as_str()));
+        format!("- name: t\n  sha256: {hash}\n  roles: [{}]\n", role.as_str())
     };
     let path = directory.join("tokens.yaml");
     std::fs::write(&path, Role::ALL.map(entry).concat()).unwrap();

@@ -1,6 +1,5 @@
 //! Has a write made, and answers when it is in effect or waits for review.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Json;
@@ -23,7 +22,7 @@ use super::types::{Environment, Proposed, ProposedBranch};
 use crate::changeset::{Operation, RejectionKind, WriteOutcome};
 use crate::hierarchy::View;
 use crate::history::Edit;
-use crate::model::GroupId;
+use crate::model::{GroupId, hex};
 use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
@@ -90,10 +89,7 @@ impl Writing {
         let identity = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
         let identity =
             identity.map_err(|_| ApiError::internal("The request could not be identified."))?;
-        let fingerprint = Sha256::digest(identity).iter().fold(String::new(), |mut text, byte| {
-            let _infallible = write!(text, "{byte:02x}");
-            text
-        });
+        let fingerprint = hex(&Sha256::digest(identity));
         let operation = operation(body);
         let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();

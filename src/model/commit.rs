@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::hex::digits;
+
 /// A string is not a full object id of git.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a full object id: 40 lowercase hexadecimal digits")]
@@ -78,10 +80,9 @@ object_id! {
 }
 
 fn hex(bytes: [u8; 20]) -> [u8; 40] {
-    let digit = |it: u8| if it < 10 { b'0' + it } else { b'a' + it - 10 };
     let mut text = [0; 40];
     for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(bytes) {
-        *pair = [digit(byte >> 4), digit(byte & 0xf)];
+        *pair = digits(byte);
     }
     text
 }

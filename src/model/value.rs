@@ -36,6 +36,18 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     }
 }
 
+/// Returns the sort of a value for a message: `a string`, `a list`, ….
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 /// Returns the text that rules compare: a string itself, a number or boolean as its JSON text.
 ///
 /// Objects, arrays and null have none.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::changeset::{check_numbers, read_json};
 use crate::diagnostic::Severity;
 use crate::hierarchy::{HierarchyFault, check};
-use crate::model::{Group, GroupId, GroupName, Map};
+use crate::model::{Group, GroupId, GroupName, Map, type_name};
 use crate::validation::ParentName;
 
 /// What Puppet Enterprise adds to a group and git knows better.
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Export {
 pub(in crate::cli) fn read(text: &str) -> Result<Export> {
     let export: Value = serde_json::from_str(text).context("the export is not valid JSON")?;
     let Value::Array(entries) = export else {
-        bail!("expected a list of groups, as `GET /v1/groups` answers, found {}", kind(&export));
+        bail!("expected a list of groups, as `GET /v1/groups` answers, found {}", type_name(&export));
     };
     if entries.is_empty() {
         bail!("the export has no groups: it must have the root group at least");
@@ -63,7 +63,7 @@ fn id_of(entry: &Value) -> Option<GroupId> {
 
 fn group(entry: &Value, text: &str) -> Result<Group, String> {
     let Value::Object(fields) = entry else {
-        return Err(format!("expected an object, found {}", kind(entry)));
+        return Err(format!("expected an object, found {}", type_name(entry)));
     };
     check_numbers(entry, text)?;
     let mut fields: Map<String, Value> = fields.clone();
@@ -183,17 +183,6 @@ fn misplaced(groups: &[Group], left_out: &BTreeSet<GroupId>) -> BTreeMap<usize, 
         }
     }
     out
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Writes for review: a branch each, and a pull request where a forge is known.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -13,7 +12,7 @@ use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
 use crate::git::{PushError, ReadError, ResolveError};
-use crate::model::CommitId;
+use crate::model::{CommitId, hex};
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::source::Source;
@@ -197,11 +196,9 @@ fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
             None => add(text.as_bytes()),
         }
     }
-    let digest = hash.finalize();
-    digest.iter().take(6).fold(String::new(), |mut id, byte| {
-        let _infallible = write!(id, "{byte:02x}");
-        id
-    })
+    let mut id = hex(&hash.finalize());
+    id.truncate(12);
+    id
 }
 
 #[cfg(test)]

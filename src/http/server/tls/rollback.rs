@@ -9,6 +9,7 @@ use x509_parser::num_bigint::BigUint;
 use x509_parser::prelude::CertificateRevocationList;
 
 use super::described::time;
+use crate::model::hex;
 
 /// The issue of an authority's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ pub(super) fn rollback(new: &Issues, in_use: &Issues) -> Option<String> {
 
 /// Writes a number as certificates show it.
 fn shown(number: &[u8]) -> String {
-    let digits = number.iter().take(20);
-    digits.fold("number 0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+    let beginning = number.get(..20).unwrap_or(number);
+    format!("number 0x{}", hex(beginning))
 }
 
 #[cfg(test)]
