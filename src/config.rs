@@ -9,7 +9,10 @@ mod puppet;
 pub mod watched;
 
 pub use address::{has_misplaced_at, without_secrets};
-pub use bounded_file::{create_private_file, read_at_most, read_bounded, read_bounded_text};
+pub use bounded_file::{
+    Durability, create_private_file, is_sync_unsupported, read_at_most, read_bounded,
+    read_bounded_text, replace_file, replace_with, sync_directory,
+};
 pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use duration::{parse_duration, parse_duration_or_zero};
 pub use file::{FileSetting, KnownSetting, Takes, read_settings};

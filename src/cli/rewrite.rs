@@ -49,6 +49,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     }
     new.write_all(text.as_bytes())?;
     new.as_file().set_permissions(found.permissions())?;
+    // The directory is not synced: a power failure leaves the old text or the new one.
     new.as_file().sync_all()?;
     new.persist(&path)?;
     Ok(())

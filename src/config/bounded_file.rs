@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "settings and secrets are files")]
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -69,9 +69,92 @@ pub fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
+/// What a power failure may leave of a file that was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The new file, whole.
+    Synced,
+    /// Maybe an empty one or a part: its reader can do without it.
+    Unsynced,
+}
+
+/// Puts a file that its owner alone can read in the place of another: a kill or a full disk leaves the old one or the
+/// new one. It is written as `NAME.new` first.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be written, synced or renamed.
+pub fn replace_file(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    let new = path.with_extension("new");
+    create_private_file(&new)?.write_all(bytes)?;
+    match durability {
+        Durability::Synced => replace_with(path, &new),
+        Durability::Unsynced => std::fs::rename(&new, path),
+    }
+}
+
+/// Gives a new file the name of another. When this returns, a power failure leaves the new one, whole.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be synced or renamed.
+pub fn replace_with(path: &Path, new: &Path) -> io::Result<()> {
+    File::open(new)?.sync_all()?;
+    std::fs::rename(new, path)?;
+    sync_directory(path)
+}
+
+/// Writes to disk which files the directory of a file has. Some file systems cannot sync directories: that is not an error.
+///
+/// # Errors
+///
+/// Returns an error if the directory cannot be opened or synced.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    match File::open(directory.unwrap_or(Path::new(".")))?.sync_all() {
+        Err(error) if is_sync_unsupported(&error) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Returns whether a file system cannot sync what it was asked to sync.
+pub fn is_sync_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for (durability, text) in
+            [(Durability::Synced, "a longer text"), (Durability::Unsynced, "b")]
+        {
+            std::fs::write(path.with_extension("new"), "what a kill left, longer than all others")
+                .unwrap();
+            std::fs::set_permissions(
+                path.with_extension("new"),
+                std::fs::Permissions::from_mode(0o600),
+            )
+            .unwrap();
+            let before = File::open(&path);
+            replace_file(&path, text.as_bytes(), durability).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            if let Ok(before) = before {
+                assert_eq!(io::read_to_string(before).unwrap(), "a longer text");
+            }
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+            assert!(replace_file(&path.join("b"), b"", durability).is_err());
+        }
+        sync_directory(Path::new("Cargo.toml")).unwrap();
+        assert!(sync_directory(&directory.path().join("absent/file")).is_err());
+    }
 
     #[test]
     fn only_a_regular_file_is_read_and_not_more_than_the_limit() {

@@ -14,6 +14,7 @@ use super::object_guard::guard;
 use super::object_id::oid;
 use super::own_files::open_checked;
 use super::refs::referent;
+use crate::config::is_sync_unsupported;
 use crate::model::CommitId;
 
 /// How many files are synced at once: a disk takes as long for all of them as for one.
@@ -78,21 +79,17 @@ fn sync_file_systems(paths: &[&Path]) -> Result<(), SyncError> {
         };
         match sync() {
             // One that can only sync single files.
-            Err(error) if is_unsupported(&error) => return sync_each(paths),
+            Err(error) if is_sync_unsupported(&error) => return sync_each(paths),
             synced => present(path, synced)?,
         }
     }
     Ok(())
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
-}
-
 /// Takes what is not there, and file systems that sync no directories, for synced.
 fn present(path: &Path, synced: io::Result<()>) -> Result<(), SyncError> {
     match synced {
-        Err(error) if error.kind() != io::ErrorKind::NotFound && !is_unsupported(&error) => {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && !is_sync_unsupported(&error) => {
             Err((path.to_owned(), error))
         }
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! When the branch was last seen, in a file: its age goes on across restarts.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::clock::Now;
-use crate::config::{create_private_file, read_bounded_text};
+use crate::config::{Durability, read_bounded_text, replace_file};
 
 /// The name of the file in the data directory.
 const FILE: &str = "last-contact";
@@ -73,9 +73,7 @@ impl ContactFile {
 
     /// A file that a power failure cut short is not read: it is not worth a sync.
     fn write(&self, time: Timestamp) -> io::Result<()> {
-        let fresh = self.path.with_extension("new");
-        writeln!(create_private_file(&fresh)?, "{time}")?;
-        std::fs::rename(&fresh, &self.path)
+        replace_file(&self.path, format!("{time}\n").as_bytes(), Durability::Unsynced)
     }
 }
 

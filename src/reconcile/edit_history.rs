@@ -4,9 +4,9 @@
 //! again: of each commit only the files are read that differ from its parent. The result is kept in the
 //! data directory. No request waits for it: an answer says so where the history is not known yet. The
 //! writer alone knows more: a commit that it made is one step from one that is known.
-#![expect(clippy::disallowed_methods, reason = "the history is kept in a file")]
+#![expect(clippy::disallowed_methods, reason = "the thread reads the clock")]
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
 use super::tree_files::TreeFile;
-use crate::config::{create_private_file, read_at_most};
+use crate::config::{Durability, read_at_most, replace_file};
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -262,9 +262,7 @@ impl EditHistory {
         let path = self.source.path().to_owned();
         let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
         // A file that a crash cut short is not read, and the history is walked again.
-        let fresh: PathBuf = file.with_extension("new");
-        create_private_file(&fresh)?.write_all(&bytes)?;
-        std::fs::rename(&fresh, file)
+        replace_file(file, &bytes, Durability::Unsynced)
     }
 }
 

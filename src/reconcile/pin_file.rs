@@ -3,14 +3,12 @@
 //! A pin keeps machines as they are: a journal that was emptied, deleted, damaged or replaced by an older one must not end it
 //! unasked, nor begin one again that was ended. The file is written after the journal: what it says and the journal does
 //! not is lost there.
-#![expect(clippy::disallowed_methods, reason = "the pin is kept in a file")]
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::journal::Record;
-use crate::config::{create_private_file, read_bounded_text};
+use crate::config::{Durability, read_bounded_text, replace_file};
 
 /// The name of the file in the data directory.
 const FILE: &str = "journal-pin";
@@ -43,17 +41,14 @@ impl PinFile {
     }
 
     fn write(&self, record: &Record) -> io::Result<()> {
-        let fresh = self.path.with_extension("new");
-        let mut file = create_private_file(&fresh)?;
-        serde_json::to_writer(&file, record)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &self.path)?;
-        self.path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all())
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        replace_file(&self.path, &line, Durability::Synced)
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the pin is kept in a file")]
 mod tests {
     use super::*;
     use crate::model::CommitId;

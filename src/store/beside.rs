@@ -1,8 +1,5 @@
 //! Files beside that of the store.
 
-#![expect(clippy::disallowed_methods, reason = "this is where the files are")]
-
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,10 +18,4 @@ pub(super) fn log_of(path: &Path) -> io::Result<PathBuf> {
 /// Returns whether a file is there, and not empty.
 pub(super) fn has_content(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.len() > 0)
-}
-
-/// Writes to disk which files the directory of a file has.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }

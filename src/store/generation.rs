@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 
 use sqlx::AnyConnection;
 
-use super::beside::{beside, sync_directory};
+use super::beside::beside;
 use super::error::{StoreError, StoreFault};
 use super::sql::{Statement, integer, read_generation};
+use crate::config::sync_directory;
 
 /// What the name of the file ends with.
 const SUFFIX: &str = "-generation";

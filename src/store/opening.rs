@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::beside::{beside, has_content, sync_directory};
+use super::beside::{beside, has_content};
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
 use super::generation;
 use super::location::StoreLocation;
 use super::settings::StoreSettings;
+use crate::config::sync_directory;
 
 /// What stands between the name of the file and the time when it was put aside.
 const MARK: &str = ".damaged-";

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use git2::Reference;
 
+use crate::config::replace_with;
 use crate::git::refs::WATCHED;
 use crate::git::regular_file::{is_dangling, is_irregular, read_regular};
 use crate::git::remote::Remote;
@@ -56,8 +57,7 @@ pub(super) fn note_remote(repository: &Path, remote: &Remote) -> io::Result<()> 
     let settings = git2::Config::open(&fresh);
     let written = settings.and_then(|mut it| it.set_str(SETTING, &address));
     written.map_err(|error| io::Error::other(error.message().to_owned()))?;
-    std::fs::File::open(&fresh)?.sync_all()?;
-    std::fs::rename(fresh, repository.join("config"))
+    replace_with(&repository.join("config"), &fresh)
 }
 
 /// Repairs what can be repaired, if it is a mirror of the remote; any other one is left as it is.
@@ -234,10 +234,10 @@ pub(super) fn is_of_place(error: &io::Error) -> bool {
 
 /// Writes a file whole or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    std::fs::write(&fresh, bytes)?;
-    std::fs::File::open(&fresh)?.sync_all()?;
-    std::fs::rename(fresh, path)
+    let new = path.with_extension("new");
+    // With the permissions of what git writes beside it.
+    std::fs::write(&new, bytes)?;
+    replace_with(path, &new)
 }
 
 #[cfg(test)]
