@@ -161,7 +161,8 @@ impl CheckIns {
         self.get_within(name, &Unlimited)
     }
 
-    /// Returns what is known of a node, if there is room for what its row takes. Blocking.
+    /// Returns what is known of a node, if there is room for what its row takes. A check-in that waits to be written is read
+    /// where it waits, so that an answer never waits for the disk. Blocking.
     ///
     /// # Errors
     ///
@@ -195,14 +196,13 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn name_at(&self, offset: usize) -> Result<Option<String>, StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        database.name_at(offset).map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(|it| it.name_at(offset))
     }
 
     /// Returns some check-ins by name, from a name on; none after the last. Small rows come as many
     /// as fit into [`READ`], a large one comes alone, once there is room for it. A row that cannot be
-    /// read is an error of its own. Blocking.
+    /// read is an error of its own. Check-ins that wait to be written are left out: [`Self::name_at`] and
+    /// [`Self::for_each`] have them written once, before the first of many calls. Blocking.
     ///
     /// # Errors
     ///
@@ -264,9 +264,7 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn nodes(&self, filter: &NodeFilter, range: NodeRange) -> Result<NodePage, StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        database.nodes(filter, range).map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(|it| it.nodes(filter, range))
     }
 
     /// Counts nodes by what they got last: those not seen since a time, and changes since another. Blocking.
@@ -279,9 +277,7 @@ impl CheckIns {
         silent: Timestamp,
         moved: Timestamp,
     ) -> Result<StoredNodeCounts, StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        database.counts(silent, moved).map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(|it| it.counts(silent, moved))
     }
 
     /// Counts the nodes whose last answer has a group, for each group; none for those that only answers since a
@@ -294,9 +290,7 @@ impl CheckIns {
         &self,
         matched_since: Option<Timestamp>,
     ) -> Result<BTreeMap<GroupId, u64>, StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        database.members(matched_since).map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(|it| it.members(matched_since))
     }
 
     /// Returns which nodes there are, as one value. Blocking.
@@ -305,9 +299,7 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn fleet_version(&self) -> Result<FleetVersion, StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        database.fleet_version().map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(Database::fleet_version)
     }
 
     /// Returns those of some names that no node has, and which nodes there were. Blocking.
@@ -321,10 +313,7 @@ impl CheckIns {
     ) -> Result<(BTreeSet<String>, FleetVersion), StoreError> {
         let (possible, impossible): (Vec<&str>, Vec<&str>) =
             names.iter().map(AsRef::as_ref).partition(|it| check_name(it).is_ok());
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        let found = database.unknown(&possible);
-        let (mut unknown, version) = found.map_err(|error| self.0.file.fail(&database, error))?;
+        let (mut unknown, version) = self.0.query(|it| it.unknown(&possible))?;
         unknown.extend(impossible.into_iter().map(str::to_owned));
         Ok((unknown, version))
     }
@@ -337,8 +326,7 @@ impl CheckIns {
     pub fn node(&self, name: &str, room: &dyn RowRoom) -> Result<Option<StoredNode>, StoreError> {
         self.0.writer.flush()?;
         let Some(check_in) = self.get_within(name, room)?.whole()? else { return Ok(None) };
-        let database = self.0.file.database()?;
-        let state = database.state(name).map_err(|error| self.0.file.fail(&database, error))?;
+        let state = self.0.query_written(|it| it.state(name))?;
         let Some(KnownState { last_seen, commit, answer }) = state else { return Ok(None) };
         let CheckIn { transaction_uuid, node, .. } = check_in;
         let commit = commit.as_deref().and_then(read_commit);
@@ -359,10 +347,7 @@ impl CheckIns {
         if check_name(name).is_err() {
             return Ok(Vec::new());
         }
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        let changes = database.history(name, limit, before);
-        changes.map_err(|error| self.0.file.fail(&database, error))
+        self.0.query(|it| it.history(name, limit, before))
     }
 
     /// Deletes all that is kept of a node; returns whether it was known. Blocking.
@@ -393,21 +378,20 @@ impl CheckIns {
         extent: ScanExtent,
         mut each: impl FnMut(Vec<ScannedNode>),
     ) -> Result<(), StoreError> {
-        self.0.writer.flush()?;
-        let database = self.0.file.database()?;
-        let failed = |error| self.0.file.fail(&database, error);
-        let covering = database.covering(paths).map_err(failed)?;
-        let mut last: Option<String> = None;
-        let mut left = extent.nodes();
-        while left > 0 {
-            let (after, most) = (last.as_deref(), left.min(SCANNED_TOGETHER));
-            let nodes = database.scan(after, most, &covering, LARGE_ROW).map_err(failed)?;
-            let Some(end) = nodes.last() else { return Ok(()) };
-            last = Some(end.name.clone());
-            left -= nodes.len();
-            each(nodes);
-        }
-        Ok(())
+        self.0.query(|database| {
+            let covering = database.covering(paths)?;
+            let mut last: Option<String> = None;
+            let mut left = extent.nodes();
+            while left > 0 {
+                let (after, most) = (last.as_deref(), left.min(SCANNED_TOGETHER));
+                let nodes = database.scan(after, most, &covering, LARGE_ROW)?;
+                let Some(end) = nodes.last() else { return Ok(()) };
+                last = Some(end.name.clone());
+                left -= nodes.len();
+                each(nodes);
+            }
+            Ok(())
+        })
     }
 
     /// Returns whether nodes may be incomplete, since a damaged file is put aside.
@@ -473,6 +457,24 @@ fn check_name(name: &str) -> Result<(), StoreError> {
 }
 
 impl Inner {
+    /// Reads from the database, once the check-ins that wait are written.
+    fn query<T>(
+        &self,
+        read: impl FnOnce(&Database) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.writer.flush()?;
+        self.query_written(read)
+    }
+
+    /// Reads from the database, without the check-ins that wait.
+    fn query_written<T>(
+        &self,
+        read: impl FnOnce(&Database) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let database = self.file.database()?;
+        read(&database).map_err(|error| self.file.fail(&database, error))
+    }
+
     fn note(&self, name: &str, bytes: usize, row: impl FnOnce() -> QueuedRow) {
         if check_name(name).is_err() {
             self.metrics.count_dropped_check_ins(DropReason::Name, 1);
