@@ -4,6 +4,7 @@
 //! stops at the first. The renderers are pure functions of a [`Report`].
 
 mod details;
+mod first_error;
 mod github;
 mod gitlab;
 mod human;
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 use crate::document::{Span, bounded};
 
+pub use first_error::first_error;
 pub use kind::{Kind, Severity};
 pub use render::annotate;
 pub use report::{Colour, Format, Report, ShownFindings};

@@ -14,7 +14,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use super::shell::word_of_shell;
-use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity, ShownFindings};
+use crate::diagnostic::{Colour, Diagnostic, Format, Report, ShownFindings, first_error};
 use crate::git::Repository;
 use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetOverride, CommitId, Meter};
@@ -168,15 +168,7 @@ impl RepositoryArgs {
 impl LoadedRepository {
     /// Returns the first error with its place, and how many more there are.
     pub(super) fn first_error(&self) -> Option<String> {
-        let errors = self.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        let first = errors.clone().next()?;
-        let more = match errors.count() - 1 {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        let start = first.place.span.start;
-        let (file, message) = (&first.place.file, &first.message);
-        Some(format!("{file}:{}:{}: {message}{more}", start.line, start.column))
+        first_error(&self.checked.diagnostics)
     }
 
     /// Returns what a file says that was read; nothing where several are shown alike.

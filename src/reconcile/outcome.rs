@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Kind, Severity, visible};
+use crate::diagnostic::{Diagnostic, Kind, Severity, first_error};
 use crate::git::ReadError;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
@@ -92,13 +92,5 @@ pub enum BuildError {
 
 /// Returns the first error with its place, and how many more there are.
 pub(super) fn summary(diagnostics: &[Arc<Diagnostic>]) -> String {
-    let mut errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let Some(first) = errors.next() else { return "not valid".to_owned() };
-    let more = match errors.count() {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
-    let start = first.place.span.start;
-    let (file, message) = (visible(&first.place.file), visible(&first.message));
-    format!("{file}:{}:{}: {message}{more}", start.line, start.column)
+    first_error(diagnostics).unwrap_or_else(|| "not valid".to_owned())
 }
