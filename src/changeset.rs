@@ -24,9 +24,8 @@ mod rejection;
 mod scope;
 mod subject;
 mod taken_paths;
-mod wording;
 
-pub use body::{disallowed_keys, read_group, read_json};
+pub use body::{SHOWN_PROBLEMS, disallowed_keys, first_problems, read_group, read_json};
 pub use catalogue::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 pub use context::{PathKind, WriteContext};
 pub use document::{ORDER, house_layout, new_document};
@@ -40,7 +39,6 @@ pub use parent_names::ParentNames;
 pub use permitted::PermittedWrite;
 pub use rejection::{Rejection, RejectionKind};
 pub use scope::Scope;
-pub use wording::{SHOWN_PROBLEMS, first_problems};
 
 /// Computes what a write changes. One of the client's scopes must allow it as a whole.
 ///

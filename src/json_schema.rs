@@ -23,7 +23,6 @@ mod source;
 mod violation;
 
 pub use bundle::{SchemaBundle, reference, to_prefix_items};
-pub(crate) use message::counted;
 pub use schema::Schema;
 pub use set::SchemaSet;
 pub use source::{SchemaRequest, SchemaSource};

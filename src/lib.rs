@@ -35,6 +35,8 @@
 
 mod json;
 
+mod wording;
+
 mod java_regex;
 
 mod model;

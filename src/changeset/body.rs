@@ -6,11 +6,14 @@ use serde_json::{Map, Value};
 
 use super::number::check_numbers;
 use super::rejection::Rejection;
-use super::wording::first_problems;
 use crate::diagnostic::{Kind, Severity};
 use crate::document;
 use crate::model::{Group, GroupId};
 use crate::validation::{FileKind, FileReading, ParentName, SourceContent, SourceFile, read_file};
+use crate::wording::first_sentences;
+
+/// How many problems of a body an error names: an answer is not several times as long as what was asked.
+pub const SHOWN_PROBLEMS: usize = 100;
 
 /// The keys of a group that clients set.
 pub(super) const KEYS: &[&str] = &[
@@ -33,6 +36,11 @@ pub(super) const READ_ONLY: &[&str] =
 const NOT_AN_OBJECT: &str = "(not (map? the-body))";
 
 const MALFORMED_RULE: &str = "([:rule \"The rule is malformed. Please consult the group documentation for details on the rule grammar.\"])";
+
+/// Joins what is wrong with a body: the first hundred, and how many more there are; empty if nothing is.
+pub fn first_problems(problems: impl Iterator<Item: Display>, separator: &str) -> String {
+    first_sentences(problems, SHOWN_PROBLEMS, separator)
+}
 
 /// Refuses a body that is not an object or has keys that no group has, as Puppet Enterprise says it.
 pub(super) fn object<'b>(

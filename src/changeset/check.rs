@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 use hashbrown::{HashMap, HashSet};
 use serde_json::{Value, json};
 
-use super::body::read_group;
+use super::body::{SHOWN_PROBLEMS, read_group};
 use super::context::WriteContext;
 use super::group_changes::GroupChanges;
 use super::rejection::{Rejection, RejectionKind};
-use super::wording::{SHOWN_PROBLEMS, counted};
 use crate::hierarchy::{
     Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value, has_parameter,
 };
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
+use crate::wording::counted;
 
 /// Checks a group against the others: its parent, its name.
 pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Rejection> {
@@ -183,7 +183,7 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
     }
     let message = format!(
         "The submitted hierarchy has {} that cannot be reached from the root group.",
-        counted(unreachable.len(), "group", "groups")
+        counted(unreachable.len(), "group")
     );
     let details: Vec<Value> = unreachable.into_iter().map(group_to_value).collect();
     Err(Rejection::new(RejectionKind::UnreachableGroups, message, details))

@@ -10,9 +10,9 @@ use super::operation::Operation;
 use super::permitted::PermittedWrite;
 use super::rejection::{Rejection, RejectionKind};
 use super::scope::{self, Scope};
-use super::wording::counted;
 use crate::document::{ValueLayout, write};
 use crate::model::EnvironmentName;
+use crate::wording::counted;
 
 type FileTexts = BTreeMap<String, Option<String>>;
 
@@ -105,7 +105,7 @@ fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<FileText
     if !groups.is_empty() {
         let message = format!(
             "The environment {name} cannot be removed because it is that of {}.",
-            counted(groups.len(), "group", "groups")
+            counted(groups.len(), "group")
         );
         return in_use(message, groups);
     }

@@ -15,10 +15,13 @@ use super::group_changes::GroupChanges;
 use super::outcome::WriteOutcome;
 use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
-use super::wording::{counted, listed};
 use crate::hierarchy::{self, GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
 use crate::model::{Condition, EnvironmentName, Group, GroupId};
 use crate::rule::{parts, pin_of, split_terms, with_pins, without_names};
+use crate::wording::{counted, listed};
+
+/// How many groups are named that are in the way of a write.
+const NAMED: usize = 5;
 
 /// A write.
 #[derive(Clone, Debug, PartialEq)]
@@ -304,8 +307,8 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
         let message = format!(
             "The group {} ({id}) cannot be deleted because it has {}: {}.",
             group.name,
-            counted(children.len(), "child", "children"),
-            listed(children.iter().map(|it| it.name.as_str()))
+            counted(children.len(), "child"),
+            listed(children.iter().map(|it| &it.name), NAMED)
         );
         let children: Vec<Value> = children.into_iter().map(group_to_value).collect();
         let details = json!({"group": group_to_value(group), "children": children});

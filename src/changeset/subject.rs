@@ -1,13 +1,17 @@
 //! One line on what a write changes, as a colleague would write it.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use hashbrown::HashSet;
 
 use super::operation::Operation;
-use super::wording::counted;
 use crate::hierarchy::{GroupKey, Hierarchy, changed_keys, rule_and_pins};
 use crate::model::{EnvironmentName, Group, GroupId};
+use crate::wording::{counted, listed};
+
+/// How many nodes a subject names.
+const SHOWN: usize = 3;
 
 /// `environments` are those whose file changes.
 pub(super) fn of(
@@ -52,7 +56,7 @@ pub(super) fn of(
             format!("Update the classes of {}", list(&names))
         }
         Operation::Import { .. } => {
-            format!("Import a hierarchy of {}", counted(new.len(), "group", "groups"))
+            format!("Import a hierarchy of {}", counted(new.len(), "group"))
         }
     }
 }
@@ -98,12 +102,8 @@ fn difference(first: Option<&Group>, second: Option<&Group>) -> Vec<Arc<str>> {
 }
 
 /// Names some nodes, and how many more there are.
-fn list(nodes: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 3;
-    let shown: Vec<&str> = nodes.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    let more = nodes.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{rest}", shown.join(", "))
+fn list(nodes: &[impl Display]) -> String {
+    listed(nodes.iter(), SHOWN)
 }
 
 #[cfg(test)]

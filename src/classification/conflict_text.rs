@@ -2,6 +2,7 @@
 
 use super::conflict::{ClassDifferences, ConflictShare, Conflicts};
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::wording::first_sentences;
 
 /// How many keys a report names; it is one line of a log.
 const REPORTED_KEYS: usize = 10;
@@ -64,21 +65,15 @@ pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Stri
     };
     let variables =
         conflicts.variables.iter().map(|(name, it)| format!("\"{name}\" by {}", set_by(it)));
-    let all: Vec<String> = environment
+    let all = environment
         .into_iter()
         .chain(of_classes(&conflicts.classes))
         .chain(variables)
-        .chain(of_classes(&conflicts.config_data))
-        .collect();
-    let more = match all.len().saturating_sub(REPORTED_KEYS) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    let shown: Vec<&str> = all.iter().take(REPORTED_KEYS).map(String::as_str).collect();
+        .chain(of_classes(&conflicts.config_data));
     format!(
-        "{} Set differently: {}{more}.",
+        "{} Set differently: {}.",
         conflict_summary(hierarchy, conflicts),
-        shown.join("; "),
+        first_sentences(all, REPORTED_KEYS, "; "),
     )
 }
 

@@ -15,6 +15,7 @@ use crate::changeset::house_layout;
 use crate::diagnostic::visible;
 use crate::document::{self, edit_documents, format};
 use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
+use crate::wording::counted;
 
 /// Format files: order of keys, indentation, blank lines; comments and values stay
 ///
@@ -72,9 +73,8 @@ impl FmtCommand {
             }
         }
         let done = if self.check { "would change" } else { "changed" };
-        let files = if changed == 1 { "file" } else { "files" };
         let left = if faulty > 0 { format!(", {faulty} not formatted") } else { String::new() };
-        output.note(&format!("{changed} {files} {done}{left}"));
+        output.note(&format!("{} {done}{left}", counted(changed, "file")));
         Ok(if faulty > 0 || (self.check && changed > 0) { Exit::Findings } else { Exit::Fine })
     }
 

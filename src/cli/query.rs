@@ -20,6 +20,7 @@ use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::rule::{RuleSearch, SearchRange};
 use crate::validation::{TYPED_RULE, TypedRule};
+use crate::wording::counted;
 
 /// How long a daemon may search its nodes.
 const SEARCH_TIMEOUT: Duration = Duration::from_mins(5);
@@ -153,10 +154,10 @@ fn write(matches: &RuleMatches, colour: Colour) -> String {
         line("rule", console);
     }
     line("array", &matches.rule.to_string());
-    let counted = format!("{} of {}", matches.total, nodes(matches.searched));
-    writeln!(text, "{:<9}  {}", "matches", paint(colour, "1", &counted)).ok();
+    let found = format!("{} of {}", matches.total, counted(matches.searched, "node"));
+    writeln!(text, "{:<9}  {}", "matches", paint(colour, "1", &found)).ok();
     if matches.undecided.total > 0 {
-        let undecided = nodes(matches.undecided.total);
+        let undecided = counted(matches.undecided.total, "node");
         writeln!(text, "{:<9}  {}", "undecided", paint(colour, "31", &undecided)).ok();
     }
     if !matches.nodes.is_empty() {
@@ -164,10 +165,6 @@ fn write(matches: &RuleMatches, colour: Colour) -> String {
         text.push_str(&names(matches));
     }
     text
-}
-
-fn nodes(count: u64) -> String {
-    format!("{count} node{}", if count == 1 { "" } else { "s" })
 }
 
 /// Says what may keep the result from being what was meant.
@@ -195,7 +192,7 @@ fn report(matches: &RuleMatches, output: &mut Output) -> Exit {
         (0, 0) => Exit::Fine,
         (0, _) => Exit::Findings,
         (unread, _) => {
-            let unread = nodes(unread as u64);
+            let unread = counted(unread, "node");
             output.note(&format!("error: {unread} could not be read, so more may match"));
             Exit::Failed
         }

@@ -14,6 +14,7 @@ use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::GroupMembers;
 use crate::model::GroupId;
+use crate::wording::plural_ending;
 
 /// How many groups a page draws.
 const DRAWN: usize = 400;
@@ -220,9 +221,9 @@ impl Drawing<'_> {
             "<div class=\"row\"><a href=\"{address}\">{}</a>",
             m::line(group.name.as_str())
         );
-        let unit = if nodes == 1 { "node" } else { "nodes" };
         let class = if nodes == 0 { "muted" } else { "badge" };
-        let _ = write!(markup, " <span class=\"{class}\">{} {unit}</span>", m::count(nodes));
+        let (count, ending) = (m::count(nodes), plural_ending(nodes, "node"));
+        let _ = write!(markup, " <span class=\"{class}\">{count} node{ending}</span>");
         if group.rule.is_none() {
             markup.push_str(" <span class=\"muted\">no rule</span>");
         }

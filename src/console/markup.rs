@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::age::age;
 use crate::model::CommitId;
+use crate::wording::plural_ending;
 
 /// How many characters of a text are shown before the rest is folded away.
 const SHOWN: usize = 240;
@@ -104,12 +105,7 @@ pub(super) fn link_away(address: &str, inner: &Markup) -> Markup {
 /// Writes a number with what it counts.
 pub(super) fn counted(number: impl Borrow<usize>, one: &str) -> String {
     let number = *number.borrow();
-    let plural = match number {
-        1 => "",
-        _ if one.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {one}{plural}", count(number as u64))
+    format!("{} {one}{}", count(number as u64), plural_ending(number, one))
 }
 
 /// Writes text of others as it is, in a fixed width and with its lines.

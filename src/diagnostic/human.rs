@@ -8,6 +8,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 
 use super::visible::{COMMANDS, is_hidden};
 use super::{Colour, Diagnostic, Kind, Place, Report, Severity, ShownFindings};
+use crate::wording::counted;
 
 /// The longest line that is shown, in bytes: what is longer is not written by people.
 const LINE_LIMIT: usize = 400;
@@ -68,15 +69,12 @@ pub(super) fn findings<'d>(
 /// Writes the last line: how much was found in how much.
 pub(super) fn summary(report: &Report) -> String {
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
-    let count = |number: usize, word: &str| {
-        format!("{number} {word}{}", if number == 1 { "" } else { "s" })
-    };
     let found: Vec<String> = [(errors, "error"), (warnings, "warning")]
         .into_iter()
         .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| count(number, word))
+        .map(|(number, word)| counted(number, word))
         .collect();
-    let (groups, files) = (count(report.groups, "group"), count(report.files.len(), "file"));
+    let (groups, files) = (counted(report.groups, "group"), counted(report.files.len(), "file"));
     if found.is_empty() {
         format!("no findings in {groups}, {files}\n")
     } else {

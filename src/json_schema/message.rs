@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use crate::diagnostic::closest;
+use crate::wording::{counted, listed};
 
 /// How many of several things are named.
 const NAMED: usize = 8;
@@ -217,18 +218,9 @@ fn shown(value: &Value) -> String {
 
 fn alternatives(options: &Value) -> String {
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    let named: Vec<String> = options.iter().take(NAMED).map(shown).collect();
-    match options.len().checked_sub(NAMED) {
-        None | Some(0) => named.join(", "),
-        Some(more) => format!("{} and {more} more", named.join(", ")),
-    }
+    listed(options.iter().map(shown), NAMED)
 }
 
 fn elements(value: &Value) -> String {
-    counted(value.as_array().map_or(0, Vec::len) as u64, "element")
-}
-
-/// Writes how many of something there are: `1 error`, `2 errors`.
-pub(crate) fn counted(number: u64, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+    counted(value.as_array().map_or(0, Vec::len), "element")
 }

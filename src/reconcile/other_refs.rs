@@ -10,6 +10,7 @@ use super::status::Reason;
 use super::trigger::Trigger;
 use crate::git::{FetchedOthers, Mirror, SkippedRef};
 use crate::priority;
+use crate::wording::first_sentences;
 
 /// How many refs the message of the condition names.
 const NAMED: usize = 3;
@@ -80,10 +81,6 @@ fn in_short(skipped: &[SkippedRef]) -> Option<(Reason, String)> {
         let name: String = it.name.chars().take(SHOWN).collect();
         format!("`{name}` ({})", it.message)
     };
-    let named: Vec<String> = skipped.iter().take(NAMED).map(shown).collect();
-    let more = match skipped.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    Some((reason, format!("refs that are not fetched: {}{more}", named.join("; "))))
+    let named = first_sentences(skipped.iter().map(shown), NAMED, "; ");
+    Some((reason, format!("refs that are not fetched: {named}")))
 }

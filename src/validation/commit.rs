@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::Span;
-use crate::json_schema::counted;
 use crate::model::{BudgetItem, Exceeded, Meter};
+use crate::wording::counted;
 
 /// Says that a commit costs more than it may.
 pub fn too_large(exceeded: Exceeded) -> Diagnostic {

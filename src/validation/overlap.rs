@@ -12,6 +12,7 @@ use crate::document::{Span, bounded};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{Node, Path, Segment};
 use crate::rule::Solver;
+use crate::wording::{and_more, listed};
 
 /// How much of a witness is shown.
 const SHOWN: usize = 4;
@@ -173,8 +174,7 @@ impl<'w> ConflictWriter<'w> {
             .take(SETTINGS)
             .map(|it| format!("`{}`", name(it.setting)))
             .collect();
-        let (more, named) = (overlap.settings.len() - alike.len(), alike.join(", "));
-        let named = if more > 0 { format!("{named} and {more} more") } else { named };
+        let named = alike.join(", ") + &and_more(overlap.settings.len() - alike.len());
         let side = |group, by| {
             if group == by {
                 format!("`{}` sets", self.group_name(group))
@@ -231,13 +231,7 @@ fn describe(node: &Node, is_known: bool) -> String {
     for (root, map) in [("fact", &node.fact), ("trusted", &node.trusted)] {
         flatten(&mut vec![Segment::Key(root.into())], map, &mut parts);
     }
-    let more = parts.len().saturating_sub(SHOWN);
-    parts.truncate(SHOWN);
-    let mut said = parts.join(", ");
-    if more > 0 {
-        said = format!("{said} and {more} more");
-    }
-    if said.is_empty() { "any node".to_owned() } else { said }
+    if parts.is_empty() { "any node".to_owned() } else { listed(parts.iter(), SHOWN) }
 }
 
 fn flatten(way: &mut Vec<Segment>, map: &Map<String, Value>, parts: &mut Vec<String>) {

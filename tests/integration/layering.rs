@@ -17,15 +17,16 @@ use graph::Graph;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("puppet", &[]),
-    ("diagnostic", &["document"]),
+    ("wording", &[]),
+    ("diagnostic", &["document", "wording"]),
     ("age", &[]),
-    ("json_schema", &["document", "diagnostic"]),
+    ("json_schema", &["document", "diagnostic", "wording"]),
     ("json", &[]),
     ("java_regex", &[]),
     ("model", &["java_regex"]),
     ("rule", &["java_regex", "model"]),
     ("hierarchy", &["model", "rule"]),
-    ("classification", &["model", "rule", "hierarchy"]),
+    ("classification", &["model", "rule", "hierarchy", "wording"]),
     ("mentioned", &["json", "model", "rule", "hierarchy", "classification"]),
     ("masking", &["json", "model", "mentioned"]),
     (
@@ -40,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "diagnostic",
             "json_schema",
             "puppet",
+            "wording",
         ],
     ),
     (
@@ -71,7 +73,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "changeset",
-        &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"],
+        &[
+            "model",
+            "rule",
+            "hierarchy",
+            "document",
+            "diagnostic",
+            "validation",
+            "puppet",
+            "wording",
+        ],
     ),
     ("history", &["model", "hierarchy", "validation"]),
     ("blame", &["answer", "model", "rule", "validation", "diagnostic", "document"]),
@@ -134,6 +145,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "diagnostic",
             "telemetry",
             "config",
+            "wording",
         ],
     ),
     ("overview", &["model", "reconcile", "snapshot", "store", "telemetry"]),
@@ -184,6 +196,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rule",
             "snapshot",
             "store",
+            "wording",
         ],
     ),
     ("cli", &["*"]),
@@ -225,6 +238,7 @@ const PURE: &[&str] = &[
     "classification",
     "validation",
     "snapshot",
+    "wording",
 ];
 
 fn source() -> PathBuf {

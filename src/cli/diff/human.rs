@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::report::{DiffReport, count};
+use super::report::DiffReport;
 use crate::cli::page::paint;
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
     Causes, CausingChange, Change, Difference, GroupName, How, Impact, ReportEntry, ValueChange,
     ValueKind,
 };
+use crate::wording::{counted, listed};
 
 /// How many names of nodes are shown.
 const NAMES: usize = 5;
@@ -50,7 +51,7 @@ pub(super) fn write(report: &DiffReport<'_>, colour: Colour, to: &mut dyn Write)
     let summary = format!(
         "{} of {} change between {} and {}",
         impact.changed(),
-        count(impact.nodes, "node"),
+        counted(impact.nodes, "node"),
         report.base.name,
         report.head.name
     );
@@ -63,7 +64,7 @@ pub(super) fn write(report: &DiffReport<'_>, colour: Colour, to: &mut dyn Write)
         writeln!(to, "{painted}")?;
     }
     if !report.unreadable.is_empty() {
-        writeln!(to, "{} could not be read", count(report.unreadable.len(), "facts file"))?;
+        writeln!(to, "{} could not be read", counted(report.unreadable.len(), "facts file"))?;
     }
     if impact.groups.is_empty() && impact.node_files.is_empty() {
         writeln!(to, "no group differs")?;
@@ -104,12 +105,7 @@ fn write_entry(
 
 /// Returns the names of an entry, not all of many.
 pub(super) fn nodes(entry: &ReportEntry) -> String {
-    let shown: Vec<&str> = entry.nodes.iter().take(NAMES).map(String::as_str).collect();
-    let more = match entry.nodes.len().saturating_sub(NAMES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}: {}{more}", count(entry.nodes.len(), "node"), shown.join(", "))
+    format!("{}: {}", counted(entry.nodes.len(), "node"), listed(entry.nodes.iter(), NAMES))
 }
 
 /// How a line is meant.
@@ -122,7 +118,7 @@ pub(super) enum Mood {
 /// Says which nodes have no classification.
 pub(super) fn unclassified(impact: &Impact) -> Vec<(String, Mood)> {
     let counts = impact.counts;
-    let nodes = |number| count(number, "node");
+    let nodes = |number| counted(number, "node");
     let mut lines = Vec::new();
     if counts.conflicts_appearing > 0 {
         let line = format!("conflicts appear on {}", nodes(counts.conflicts_appearing));

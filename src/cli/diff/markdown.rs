@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::human::{INTERPOLATION, because, label, names_apart, nodes};
-use super::report::{DiffReport, count};
+use super::report::DiffReport;
 use crate::diagnostic::visible_up_to;
 use crate::impact::{Causes, CausingChange, ChangeRef, Difference, ReportEntry};
+use crate::wording::counted;
 
 /// Forges take comments of 65,536 characters; some room is left for what a pipeline adds.
 const LONGEST: usize = 60_000;
@@ -26,7 +27,7 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
     let mut text = format!("{MARKER}\n### Classification: ");
     let headline = match impact.changed() {
         0 => format!("no node of {} changes", impact.nodes),
-        changed => format!("{changed} of {} change", count(impact.nodes, "node")),
+        changed => format!("{changed} of {} change", counted(impact.nodes, "node")),
     };
     // A string takes whatever is written to it.
     writeln!(text, "{headline}\n").ok();
@@ -48,7 +49,7 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
         writeln!(
             text,
             "\nThe details of {} are cut; `clade diff` shows them all.",
-            count(cut, "more node")
+            counted(cut, "more node")
         )
         .ok();
     }
@@ -58,7 +59,7 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
 /// Says which nodes have no classification, or could not be compared; a paragraph each.
 fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
     let (impact, counts) = (report.impact, report.impact.counts);
-    let nodes = |number| count(number, "node");
+    let nodes = |number| counted(number, "node");
     let mut paragraphs = Vec::new();
     let mut add = |number: usize, paragraph: &dyn Fn() -> String| {
         if number > 0 {
@@ -90,7 +91,7 @@ fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
         )
     });
     add(report.unreadable.len(), &|| {
-        let files = count(report.unreadable.len(), "facts file");
+        let files = counted(report.unreadable.len(), "facts file");
         format!("> [!WARNING]\n> {files} could not be read, so those nodes are missing here.")
     });
     paragraphs
@@ -191,10 +192,10 @@ fn headline(entry: &ReportEntry) -> String {
     }
     parts.extend(environment.map(|it| escape(&it)));
     if classes > 0 {
-        parts.push(format!("{classes} class{}", if classes == 1 { "" } else { "es" }));
+        parts.push(counted(classes, "class"));
     }
     if values > 0 {
-        parts.push(count(values, "value"));
+        parts.push(counted(values, "value"));
     }
     if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(", ")) }
 }

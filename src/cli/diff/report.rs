@@ -67,9 +67,3 @@ impl DiffReport<'_> {
         Ok(())
     }
 }
-
-/// Returns how many of something there are: `1 node`, `2 nodes`.
-pub(super) fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}

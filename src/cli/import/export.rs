@@ -10,6 +10,7 @@ use crate::diagnostic::Severity;
 use crate::hierarchy::{HierarchyFault, check};
 use crate::model::{Group, GroupId, GroupName, Map, type_name};
 use crate::validation::ParentName;
+use crate::wording::and_more;
 
 /// What Puppet Enterprise adds to a group and git knows better.
 const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
@@ -33,7 +34,10 @@ pub(in crate::cli) struct Export {
 pub(in crate::cli) fn read(text: &str) -> Result<Export> {
     let export: Value = serde_json::from_str(text).context("the export is not valid JSON")?;
     let Value::Array(entries) = export else {
-        bail!("expected a list of groups, as `GET /v1/groups` answers, found {}", type_name(&export));
+        bail!(
+            "expected a list of groups, as `GET /v1/groups` answers, found {}",
+            type_name(&export)
+        );
     };
     if entries.is_empty() {
         bail!("the export has no groups: it must have the root group at least");
@@ -166,10 +170,7 @@ fn misplaced(groups: &[Group], left_out: &BTreeSet<GroupId>) -> BTreeMap<usize, 
                     0..=NAMED => around.map(|at| name(*at)).collect(),
                     _ => cycle.iter().take(NAMED).map(|at| name(*at)).collect(),
                 };
-                let more = match cycle.len().saturating_sub(NAMED) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
+                let more = and_more(cycle.len().saturating_sub(NAMED));
                 let names = names.join(" -> ");
                 let reason =
                     format!("inheritance cycle: {names}{more}: give one of them another parent");

@@ -11,6 +11,7 @@ use crate::http::types::{
     Replica, Repository, Status, StoreInfo,
 };
 use crate::model::CommitId;
+use crate::wording::counted;
 
 /// The longest text of a commit or a message that is shown.
 const LONGEST: usize = 400;
@@ -213,24 +214,20 @@ fn describe_repository(repository: &Repository) -> String {
 }
 
 fn describe_active(active: &ActiveCommit, now: Timestamp) -> String {
-    let plural = if active.groups == 1 { "" } else { "s" };
     format!(
-        "{} {} ({}), {} group{plural}, activated {}",
+        "{} {} ({}), {}, activated {}",
         short(active.commit),
         active.subject,
         active.author,
-        active.groups,
+        counted(active.groups, "group"),
         age(active.activated_at, now)
     )
 }
 
 /// A remote that can be fetched is not worth a line.
 fn describe_remote(remote: &Remote, now: Timestamp) -> Option<String> {
-    let fetches = match remote.consecutive_failures {
-        0 => return None,
-        1 => "1 failed fetch".to_owned(),
-        several => format!("{several} failed fetches"),
-    };
+    let failures = Some(remote.consecutive_failures).filter(|it| *it > 0)?;
+    let fetches = counted(failures, "failed fetch");
     let contact = remote.last_contact.map_or_else(
         || "never fetched".to_owned(),
         |time| format!("last fetched {}", age(time, now)),

@@ -19,6 +19,7 @@ use crate::mentioned::MentionedPaths;
 use crate::model::{Condition, Node, Path};
 use crate::rule::{Actual, actual};
 use crate::validation::Checked;
+use crate::wording::listed;
 
 /// How many nodes a message names.
 const NAMES: usize = 3;
@@ -159,12 +160,8 @@ impl Observations {
     /// Reports the nodes that have no classification.
     fn faults(&self, estate: &Estate, checked: &Checked) -> Vec<Diagnostic> {
         let report = |((fault, group), nodes): (&(String, GroupIndex), &Vec<String>)| {
-            let shown: Vec<String> = nodes.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
-            let more = match nodes.len().saturating_sub(NAMES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let message = format!("{}{more}: {fault}", shown.join(", "));
+            let names = listed(nodes.iter().map(|it| format!("`{it}`")), NAMES);
+            let message = format!("{names}: {fault}");
             let mut found = diagnostic(estate, checked, *group, Kind::PotentialConflict, message)?;
             found.severity = Severity::Error;
             Some(found)

@@ -9,6 +9,7 @@ use crate::document::bounded;
 use crate::hierarchy::GroupIndex;
 use crate::model::{Condition, Path, Segment};
 use crate::rule::parts;
+use crate::wording::listed;
 
 /// A rule with more conditions that must all hold is not compared; what bounds the comparisons.
 const JOINED: usize = 32;
@@ -124,17 +125,10 @@ fn report(
             "narrow the rule, or move what the group sets to its parent",
         )
     } else {
-        let shown: Vec<String> = repeated
-            .iter()
-            .take(SHOWN)
-            .map(|(condition, _)| format!("`{}`", bounded(condition.to_string())))
-            .collect();
-        let more = match repeated.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let quoted = |it: &Repeated<'_>| format!("`{}`", bounded(it.0.to_string()));
+        let conditions = listed(repeated.iter().map(quoted), SHOWN);
         (
-            format!("{}{more}: {names} demands the same", shown.join(", ")),
+            format!("{conditions}: {names} demands the same"),
             "leave it out: a node must match the rules of its group's ancestors too",
         )
     };
