@@ -32,13 +32,13 @@ mod tests {
             found.severity = severity;
             Arc::new(found)
         };
-        let warning = finding(Severity::Warning, "groups/a.yaml", "a warning");
-        let error = finding(Severity::Error, "groups/\u{1b}[2J.yaml", "no parent `\u{202e}`");
+        let warning = || finding(Severity::Warning, "groups/a.yaml", "a warning");
+        let error = || finding(Severity::Error, "groups/\u{1b}[2J.yaml", "no parent `\u{202e}`");
         let shown = "groups/\u{fffd}[2J.yaml:1:1: no parent `\u{fffd}`";
         assert_eq!(first_error(&[]), None);
-        assert_eq!(first_error(&[warning.clone()]), None);
-        assert_eq!(first_error(&[warning.clone(), error.clone()]).unwrap(), shown);
-        let several = [warning.clone(), error.clone(), warning, error.clone(), error];
+        assert_eq!(first_error(&[warning()]), None);
+        assert_eq!(first_error(&[warning(), error()]).unwrap(), shown);
+        let several = [warning(), error(), warning(), error(), error()];
         assert_eq!(first_error(&several).unwrap(), format!("{shown} (and 2 more)"));
     }
 }
