@@ -38,9 +38,9 @@ pub use outcome::{Changeset, WriteOutcome};
 pub use parent_names::ParentNames;
 pub use permitted::PermittedWrite;
 pub use rejection::{Rejection, RejectionKind};
-pub use scope::Scope;
+pub use scope::{Scope, WriteGrant};
 
-/// Computes what a write changes. One of the client's scopes must allow it as a whole.
+/// Computes what a write changes. One of the client's grants must allow it as a whole.
 ///
 /// # Errors
 ///
@@ -49,15 +49,19 @@ pub fn compute(
     context: &WriteContext<'_>,
     write: PermittedWrite<'_>,
 ) -> Result<Changeset, Rejection> {
-    let PermittedWrite { operation, scopes } = write;
-    let planned = operation::plan(context, operation, scopes)?;
+    let PermittedWrite { operation, grants } = write;
+    let planned = operation::plan(context, operation, grants)?;
+    let environments = environment::changes(context, operation)?;
     let old = &context.estate.hierarchy;
-    scope::check(scopes, old, &planned.changes)?;
+    let grant = scope::first_allowing(grants, |scope| {
+        permitted::check(scope, old, operation)?;
+        environments.check(scope)?;
+        scope.check(old, &planned.changes)
+    })?;
     let hierarchy = check::build(old, &planned.changes)?;
     check::referents(context, &planned.changes, &hierarchy)?;
     let mut files = files::changes(context, &planned.changes, &hierarchy)?;
-    let environments = environment::changes(context, write)?;
     let subject = subject::of(operation, old, &hierarchy, &environments.names);
     files.extend(environments.files);
-    Ok(Changeset { files, subject, answer: planned.answer })
+    Ok(Changeset { files, subject, answer: planned.answer, actor: grant.actor.clone() })
 }

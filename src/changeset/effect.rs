@@ -4,19 +4,19 @@ use super::context::WriteContext;
 use super::operation::{Operation, without_key};
 use super::outcome::WriteOutcome;
 use super::permitted::PermittedWrite;
-use super::scope::Scope;
+use super::scope::WriteGrant;
 
 /// Returns whether everything is as a write left it, so that its first answer is true again. What others changed
 /// beside it does not count.
 pub fn is_in_effect(
     context: &WriteContext<'_>,
     operation: &Operation,
-    scopes: &[Scope],
+    grants: &[WriteGrant],
     outcome: &WriteOutcome,
 ) -> bool {
     let estate = context.estate;
     let changes_nothing = |operation: &Operation| {
-        let permitted = PermittedWrite::new(&estate.hierarchy, operation, scopes);
+        let permitted = PermittedWrite::new(&estate.hierarchy, operation, grants);
         let changeset = permitted.and_then(|it| super::compute(context, it));
         changeset.is_ok_and(|it| it.files.is_empty())
     };

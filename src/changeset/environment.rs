@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
 use super::context::WriteContext;
 use super::operation::Operation;
-use super::permitted::PermittedWrite;
 use super::rejection::{Rejection, RejectionKind};
-use super::scope::{self, Scope};
+use super::scope::{Scope, WriteGrant, first_allowing};
 use crate::document::{ValueLayout, write};
 use crate::model::EnvironmentName;
 use crate::wording::counted;
@@ -24,33 +23,36 @@ pub(super) struct EnvironmentChanges {
     pub(super) names: Vec<EnvironmentName>,
 }
 
+impl EnvironmentChanges {
+    /// Checks that a scope allows to change files of environments. To make one that exists changes none.
+    pub(super) fn check(&self, scope: &Scope) -> Result<(), Rejection> {
+        if self.files.is_empty() { Ok(()) } else { scope.check_environments() }
+    }
+}
+
 /// Returns the files that change so that an environment exists, or does no longer, or so that its
 /// catalogue is up to date.
 pub(super) fn changes(
     context: &WriteContext<'_>,
-    write: PermittedWrite<'_>,
+    operation: &Operation,
 ) -> Result<EnvironmentChanges, Rejection> {
-    let (files, name) = match write.operation {
+    let (files, name) = match operation {
         Operation::MakeEnvironment { name } => (make(context, name), name),
         Operation::RemoveEnvironment { name } => (remove(context, name)?, name),
         Operation::UpdateClasses { catalogues } => return update(context, catalogues),
         _ => return Ok(EnvironmentChanges::default()),
     };
-    // One that exists is shown to every client that writes.
-    if !files.is_empty() {
-        scope::any(write.scopes, Scope::check_environments)?;
-    }
     Ok(EnvironmentChanges { files, names: vec![name.clone()] })
 }
 
-/// Checks that one of the scopes is everything, since a class catalogue belongs to an environment and
+/// Checks that one of the grants is for everything, since a class catalogue belongs to an environment and
 /// not to a group.
 ///
 /// # Errors
 ///
-/// Returns a rejection if every scope is limited to groups or keys.
-pub fn check_may_update_classes(scopes: &[Scope]) -> Result<(), Rejection> {
-    scope::any(scopes, Scope::check_catalogues)
+/// Returns a rejection if every grant is limited to groups or keys.
+pub fn check_may_update_classes(grants: &[WriteGrant]) -> Result<(), Rejection> {
+    first_allowing(grants, Scope::check_catalogues).map(|_| ())
 }
 
 fn update(

@@ -14,7 +14,7 @@ use super::context::WriteContext;
 use super::group_changes::GroupChanges;
 use super::outcome::WriteOutcome;
 use super::rejection::{Rejection, RejectionKind};
-use super::scope::Scope;
+use super::scope::{Scope, WriteGrant};
 use crate::hierarchy::{self, GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
 use crate::model::{Condition, EnvironmentName, Group, GroupId};
 use crate::rule::{parts, pin_of, split_terms, with_pins, without_names};
@@ -110,7 +110,7 @@ pub(super) struct Planned {
 pub(super) fn plan(
     context: &WriteContext<'_>,
     operation: &Operation,
-    scopes: &[Scope],
+    grants: &[WriteGrant],
 ) -> Result<Planned, Rejection> {
     let estate = context.estate;
     let hierarchy = &estate.hierarchy;
@@ -145,7 +145,7 @@ pub(super) fn plan(
             let rule = unpinned(group, &nodes).map_or_else(|| group.rule.clone(), |(rule, _)| rule);
             with(Group { rule, ..group.clone() }, WriteOutcome::Done)
         }
-        Operation::UnpinFromAll { nodes } => unpin_from_all(hierarchy, nodes, scopes),
+        Operation::UnpinFromAll { nodes } => unpin_from_all(hierarchy, nodes, grants),
         Operation::Import { body } => {
             let changes = GroupChanges::between(hierarchy, check::import(body)?);
             Ok(Planned { changes, answer: WriteOutcome::Done })
@@ -358,12 +358,12 @@ fn unpinned<'n>(group: &Group, nodes: &HashSet<&'n str>) -> Option<(Rule, HashSe
     Some((with_pins(own, &pins).map(Arc::new), gone))
 }
 
-/// Unpins nodes from every group where one scope allows it: the one that reaches most of the pins,
-/// since scopes never add up.
+/// Unpins nodes from every group where one grant allows it: the one that reaches most of the pins,
+/// since grants never add up.
 fn unpin_from_all(
     hierarchy: &Hierarchy,
     nodes: &[String],
-    scopes: &[Scope],
+    grants: &[WriteGrant],
 ) -> Result<Planned, Rejection> {
     let wanted = nodes.iter().map(String::as_str).collect();
     let groups = hierarchy.groups().filter_map(|before| {
@@ -374,7 +374,8 @@ fn unpin_from_all(
     let within = |scope: &Scope| -> Vec<&Unpinned<'_>> {
         groups.iter().filter(|it| scope.allows(hierarchy, it.after.id, GroupKey::Pinned)).collect()
     };
-    let able = scopes.iter().filter(|scope| scope.has_key(GroupKey::Pinned));
+    let scopes = grants.iter().map(|it| &it.scope);
+    let able = scopes.filter(|scope| scope.has_key(GroupKey::Pinned));
     // `max_by_key` returns the last of equals; the first grant comes first everywhere else.
     let most = able
         .rev()
@@ -479,7 +480,7 @@ mod tests {
         let web = Group { id: GroupId::from_random(1), name: "Web".parse().unwrap(), rule, ..root };
         let hierarchy = Hierarchy::build(vec![web]).unwrap();
         let nodes = ["n1.example.com", "n1.example.com", "n2.example.com"].map(str::to_owned);
-        let planned = unpin_from_all(&hierarchy, &nodes, &[Scope::default()]).unwrap();
+        let planned = unpin_from_all(&hierarchy, &nodes, &[WriteGrant::default()]).unwrap();
         let WriteOutcome::Unpinned(found) = planned.answer else { panic!("nodes are unpinned") };
         assert_eq!(found["nodes"].as_array().unwrap().len(), 1);
         assert_eq!(found["nodes"][0]["name"], "n1.example.com");

@@ -17,6 +17,15 @@ pub struct Changeset {
     pub subject: String,
     /// What the response says.
     pub answer: WriteOutcome,
+    /// The holder of the grant that allows it; none without authentication.
+    pub actor: Option<String>,
+}
+
+impl Changeset {
+    /// Returns the result of a write that changes nothing.
+    pub fn unchanged(answer: WriteOutcome) -> Self {
+        Self { files: BTreeMap::new(), subject: String::new(), answer, actor: None }
+    }
 }
 
 /// What the response says once the change is in effect.

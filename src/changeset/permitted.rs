@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::operation::Operation;
 use super::rejection::Rejection;
-use super::scope::{self, Scope};
+use super::scope::{Scope, WriteGrant, first_allowing};
 use crate::hierarchy::{GroupKey, Hierarchy};
 use crate::model::GroupId;
 
-/// A write that one scope of its client can allow: its errors may show the group that it is about.
+/// A write that one grant of its client can allow: its errors may show the group that it is about.
 ///
 /// The changes that it comes down to are checked when it is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct PermittedWrite<'w> {
     pub(super) operation: &'w Operation,
-    pub(super) scopes: &'w [Scope],
+    pub(super) grants: &'w [WriteGrant],
 }
 
 impl<'w> PermittedWrite<'w> {
@@ -22,20 +22,24 @@ impl<'w> PermittedWrite<'w> {
     ///
     /// # Errors
     ///
-    /// Returns what the first scope does not allow. It shows nothing of a group that the scope lacks.
+    /// Returns what the first grant does not allow. It shows nothing of a group that the grant lacks.
     pub fn new(
         hierarchy: &Hierarchy,
         operation: &'w Operation,
-        scopes: &'w [Scope],
+        grants: &'w [WriteGrant],
     ) -> Result<Self, Rejection> {
-        scope::any(scopes, |scope| check(scope, hierarchy, operation))?;
-        Ok(Self { operation, scopes })
+        first_allowing(grants, |scope| check(scope, hierarchy, operation))?;
+        Ok(Self { operation, grants })
     }
 }
 
 /// Checks what is known of a write before it is computed: where it is about a group that exists, whether a scope has
 /// the group.
-fn check(scope: &Scope, old: &Hierarchy, operation: &Operation) -> Result<(), Rejection> {
+pub(super) fn check(
+    scope: &Scope,
+    old: &Hierarchy,
+    operation: &Operation,
+) -> Result<(), Rejection> {
     let known = |id: GroupId| old.find(id).map(|index| old.group(index));
     match operation {
         Operation::Create { id, body } => scope.check_make(old, *id, body),

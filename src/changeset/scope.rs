@@ -21,32 +21,28 @@ pub struct Scope {
     pub keys: Option<BTreeSet<GroupKey>>,
 }
 
-/// Checks that one scope allows a change as a whole; scopes never add up.
-///
-/// # Errors
-///
-/// Returns what the first scope does not allow.
-pub(super) fn check(
-    scopes: &[Scope],
-    old: &Hierarchy,
-    changes: &GroupChanges,
-) -> Result<(), Rejection> {
-    any(scopes, |scope| scope.check(old, changes))
+/// The right to write: what it covers, and who has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WriteGrant {
+    /// The name of its holder; none without authentication.
+    pub actor: Option<String>,
+    /// What it allows to change.
+    pub scope: Scope,
 }
 
-/// Returns whether a check passes for one scope.
+/// Returns the first grant that allows a change as a whole; grants never add up.
 ///
 /// # Errors
 ///
-/// Returns what the first scope does not allow.
-pub(super) fn any(
-    scopes: &[Scope],
+/// Returns what the first grant does not allow.
+pub(super) fn first_allowing(
+    grants: &[WriteGrant],
     check: impl Fn(&Scope) -> Result<(), Rejection>,
-) -> Result<(), Rejection> {
+) -> Result<&WriteGrant, Rejection> {
     let mut refused = None;
-    for scope in scopes {
-        match check(scope) {
-            Ok(()) => return Ok(()),
+    for grant in grants {
+        match check(&grant.scope) {
+            Ok(()) => return Ok(grant),
             Err(rejection) => drop(refused.get_or_insert(rejection)),
         }
     }
@@ -136,7 +132,7 @@ impl Scope {
     }
 
     /// Checks that groups are written and removed only where the scope allows it.
-    fn check(&self, old: &Hierarchy, changes: &GroupChanges) -> Result<(), Rejection> {
+    pub(super) fn check(&self, old: &Hierarchy, changes: &GroupChanges) -> Result<(), Rejection> {
         let made: Vec<&Group> =
             changes.written.iter().filter(|it| old.find(it.id).is_none()).collect();
         let new: HashSet<GroupId> = made.iter().map(|it| it.id).collect();

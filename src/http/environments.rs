@@ -130,7 +130,7 @@ pub(super) fn refusal(controller: &Controller, caller: &Caller, id: Option<&str>
     let Some(origin) = snapshot.origins.get(&group) else { return whole() };
     let hierarchy = &snapshot.estate.hierarchy;
     let is_in_reach = caller.may_read_beside(None)
-        || caller.write_scopes().iter().any(|it| it.reaches(hierarchy, group));
+        || caller.write_grants().iter().any(|it| it.scope.reaches(hierarchy, group));
     if !is_in_reach {
         return whole();
     }

@@ -176,7 +176,7 @@ pub(super) async fn update(
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {
     // Catalogues belong to no group, and to fetch the repository is an operator's matter.
-    check_may_update_classes(&caller.write_scopes())?;
+    check_may_update_classes(&caller.write_grants())?;
     let Some(server) = server else {
         controller.request_fetch(Trigger::Manual);
         return Ok(StatusCode::CREATED.into_response());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::access::{Caller, Role};
+use super::access::Caller;
 use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
@@ -83,17 +83,17 @@ impl Writing {
         body: Value,
         operation: impl FnOnce(Value) -> Operation,
     ) -> Result<Response, ApiError> {
-        let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
+        let grants = self.caller.write_grants();
         let reads = self.caller.may_read_beside(None);
-        // A caller of the same name with other rights is not told what the first one wrote.
-        let identity = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
+        // A caller of the same name with other rights does not get what the first one wrote.
+        let identity = serde_json::to_string(&(&grants, &self.line, &body));
         let identity =
             identity.map_err(|_| ApiError::internal("The request could not be identified."))?;
         let fingerprint = hex(&Sha256::digest(identity));
         let operation = operation(body);
-        let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
+        let request = WriteRequest { operation, grants, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        // A client that has gone is told nothing; its write stands.
+        // A client that has gone gets no answer; its write stands.
         let (waiting, memory) = (waiting()?, MemoryReservation::of_request());
         self.writer.submit(request, move |done| {
             drop((waiting, memory));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::disk::SimulatedDisk;
 use super::remote::SimulatedRemote;
-use crate::changeset::{Operation, Scope};
+use crate::changeset::{Operation, Scope, WriteGrant};
 use crate::git::{NewCommit, Person, Repository, Verification};
 use crate::model::{Budget, CommitId, GroupId};
 use crate::reconcile::clock::Now;
@@ -72,8 +72,7 @@ impl Daemon {
                     "name": name, "parent": GroupId::ROOT, "classes": {},
                 }),
             },
-            scopes: vec![Scope::default()],
-            actor: Some("ada".to_owned()),
+            grants: vec![WriteGrant { actor: Some("ada".to_owned()), scope: Scope::default() }],
             line: "POST /v1/groups".to_owned(),
             fingerprint: name.to_owned(),
         };

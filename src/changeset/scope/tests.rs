@@ -116,7 +116,16 @@ fn edit(group: &mut Group, key: GroupKey) {
     }
 }
 
-fn scopes() -> impl Strategy<Value = Vec<Scope>> {
+fn grant(scope: Scope) -> WriteGrant {
+    WriteGrant { actor: None, scope }
+}
+
+/// Checks that one grant allows a change.
+fn check(grants: &[WriteGrant], old: &Hierarchy, changes: &GroupChanges) -> Result<(), Rejection> {
+    first_allowing(grants, |it| it.check(old, changes)).map(|_| ())
+}
+
+fn grants() -> impl Strategy<Value = Vec<WriteGrant>> {
     let groups = proptest::sample::subsequence(vec![ROOT, A, A1, B], 0..=2);
     let keys = proptest::sample::subsequence(GroupKey::ALL.to_vec(), 0..=10);
     let scope = (proptest::option::of(groups), proptest::option::of(keys));
@@ -124,7 +133,7 @@ fn scopes() -> impl Strategy<Value = Vec<Scope>> {
         groups: groups.map(|all| all.into_iter().map(id).collect()),
         keys: keys.map(|all| all.into_iter().collect()),
     });
-    proptest::collection::vec(scope, 0..=3)
+    proptest::collection::vec(scope.prop_map(grant), 0..=3)
 }
 
 proptest! {
@@ -133,7 +142,7 @@ proptest! {
     /// A write of several changes is allowed if and only if one scope allows each of them.
     #[test]
     fn one_scope_allows_a_write_as_a_whole_or_it_is_refused(
-        scopes in scopes(),
+        grants in grants(),
         changes in proptest::sample::subsequence(Change::all(), 1..=3),
     ) {
         let rules = |it: &Change| match it {
@@ -164,21 +173,21 @@ proptest! {
             change.apply(&mut new);
         }
         let allowed =
-            scopes.iter().any(|scope| changes.iter().all(|it| it.is_allowed_by(scope)));
-        prop_assert_eq!(check(&scopes, &old, &GroupChanges::between(&old, new)).is_ok(), allowed);
+            grants.iter().any(|grant| changes.iter().all(|it| it.is_allowed_by(&grant.scope)));
+        prop_assert_eq!(check(&grants, &old, &GroupChanges::between(&old, new)).is_ok(), allowed);
     }
 }
 
 #[test]
 fn the_right_to_the_rule_is_one_to_pin_and_to_nothing_else() {
     let old = Hierarchy::build(estate()).unwrap();
-    let scope = Scope { groups: None, keys: Some([GroupKey::Rule].into()) };
+    let grant = grant(Scope { groups: None, keys: Some([GroupKey::Rule].into()) });
     let with = |keys: &[GroupKey]| {
         let mut groups = estate();
         for key in keys {
             Change::Edit(A, *key).apply(&mut groups);
         }
-        check(std::slice::from_ref(&scope), &old, &GroupChanges::between(&old, groups))
+        check(std::slice::from_ref(&grant), &old, &GroupChanges::between(&old, groups))
     };
     assert_eq!(with(&[GroupKey::Pinned]), Ok(()));
     let refused = with(&[GroupKey::Pinned, GroupKey::Classes]).unwrap_err();
@@ -192,7 +201,11 @@ fn without_a_scope_nothing_may_be_written() {
     let old = Hierarchy::build(estate()).unwrap();
     assert!(check(&[], &old, &GroupChanges::between(&old, estate())).is_err());
     assert_eq!(
-        check(&[Scope::default()], &old, &GroupChanges::between(&old, vec![group(ROOT, ROOT)])),
+        check(
+            &[WriteGrant::default()],
+            &old,
+            &GroupChanges::between(&old, vec![group(ROOT, ROOT)])
+        ),
         Ok(())
     );
 }
@@ -207,7 +220,7 @@ fn pinning_to_a_rule_that_names_one_node_is_pinning() {
         *place = Group { id: id(A), ..read_group(&body).unwrap() };
         groups
     };
-    let scope = Scope { groups: None, keys: Some([GroupKey::Pinned].into()) };
+    let grant = grant(Scope { groups: None, keys: Some([GroupKey::Pinned].into()) });
     let old = Hierarchy::build(estate_with(name("a"))).unwrap();
     for (after, allowed) in [
         (json!(["or", name("a"), name("b")]), true),
@@ -220,7 +233,7 @@ fn pinning_to_a_rule_that_names_one_node_is_pinning() {
     ] {
         let new = estate_with(after.clone());
         assert_eq!(
-            check(std::slice::from_ref(&scope), &old, &GroupChanges::between(&old, new)).is_ok(),
+            check(std::slice::from_ref(&grant), &old, &GroupChanges::between(&old, new)).is_ok(),
             allowed,
             "{after}"
         );
@@ -260,10 +273,10 @@ proptest! {
 
     /// A write that would be allowed is never refused early, and one about a group that no scope has always is.
     #[test]
-    fn a_write_is_refused_early_where_no_scope_has_its_group(scopes in scopes()) {
+    fn a_write_is_refused_early_where_no_scope_has_its_group(grants in grants()) {
         let old = Hierarchy::build(estate()).unwrap();
         for (operation, change) in writes() {
-            let permitted = PermittedWrite::new(&old, &operation, &scopes);
+            let permitted = PermittedWrite::new(&old, &operation, &grants);
             let group = match change {
                 Change::Edit(group, _) | Change::Make(group) | Change::Remove(group) => group,
                 Change::Move(..) | Change::MoveBelowNew(_) => unreachable!("no such writes"),
@@ -271,13 +284,13 @@ proptest! {
             let reaches = |scope: &Scope| {
                 scope.has(&old, id(group)) && scope.keys.as_ref().is_none_or(|it| !it.is_empty())
             };
-            if scopes.iter().any(|it| change.is_allowed_by(it)) {
+            if grants.iter().any(|it| change.is_allowed_by(&it.scope)) {
                 prop_assert!(permitted.is_ok(), "{operation:?}");
             }
             if let Err(refused) = &permitted {
                 prop_assert_eq!(refused.kind, RejectionKind::PermissionDenied);
             }
-            if !scopes.iter().any(reaches) {
+            if !grants.iter().any(|it| reaches(&it.scope)) {
                 let refused = permitted.unwrap_err();
                 // The name of a group is its id here; those of others are shown only as the client named them.
                 let named = refused.message.matches("aaaaaaaa").count();
@@ -294,13 +307,38 @@ fn environments_and_catalogues_need_a_scope_without_limits() {
     let limited = [
         Scope { groups: None, keys: Some([GroupKey::Pinned].into()) },
         Scope { groups: Some([id(A)].into()), keys: None },
-    ];
-    let everything = [limited[0].clone(), Scope::default()];
+    ]
+    .map(grant);
+    let everything = [limited[0].clone(), WriteGrant::default()];
     for operation in [
         Operation::RemoveEnvironment { name: name() },
         Operation::UpdateClasses { catalogues: BTreeMap::new() },
     ] {
         assert!(PermittedWrite::new(&old, &operation, &limited).is_err(), "{operation:?}");
         assert!(PermittedWrite::new(&old, &operation, &everything).is_ok(), "{operation:?}");
+    }
+}
+
+#[test]
+fn the_first_grant_that_allows_a_change_is_returned() {
+    let old = Hierarchy::build(estate()).unwrap();
+    let held = |actor: &str, groups: Option<&str>| WriteGrant {
+        actor: Some(actor.to_owned()),
+        scope: Scope { groups: groups.map(|it| [id(it)].into()), keys: None },
+    };
+    let grants = [held("token", Some(A)), held("user", Some(B)), held("certificate", None)];
+    for (changed, actor) in [
+        (&[A1][..], Some("token")),
+        (&[B], Some("user")),
+        (&[A, B], Some("certificate")),
+        (&[ROOT], Some("certificate")),
+    ] {
+        let mut groups = estate();
+        for group in changed {
+            Change::Edit(group, GroupKey::Variables).apply(&mut groups);
+        }
+        let changes = GroupChanges::between(&old, groups);
+        let found = first_allowing(&grants, |it| it.check(&old, &changes)).unwrap();
+        assert_eq!(found.actor.as_deref(), actor, "{changed:?}");
     }
 }

@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use super::login_ways::LoginWays;
 use super::proxy::UserName;
 use super::roles::{Role, Roles};
-use crate::changeset::Scope;
+use crate::changeset::{Scope, WriteGrant};
 use crate::facts::CertificateFacts;
 
 /// Roles, and the changes that `write` is limited to.
@@ -207,9 +207,15 @@ impl Caller {
         }
     }
 
-    /// Returns what each grant with the role `write` allows to change.
-    pub(in crate::http) fn write_scopes(&self) -> Vec<Scope> {
-        let writers = self.grants.iter().filter(|it| it.is_for_all(Roles::of(&[Role::Write])));
-        writers.map(|it| it.grant.scope.clone()).collect()
+    /// Returns the grants with the role `write`: that of the token, then those of the user, then those of the
+    /// certificate.
+    pub(in crate::http) fn write_grants(&self) -> Vec<WriteGrant> {
+        let all = self.grants.iter().rev();
+        let writers = all.filter(|it| it.is_for_all(Roles::of(&[Role::Write])));
+        let grant = |it: &Held| WriteGrant {
+            actor: it.name().map(str::to_owned),
+            scope: it.grant.scope.clone(),
+        };
+        writers.map(grant).collect()
     }
 }

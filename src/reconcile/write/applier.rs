@@ -178,8 +178,8 @@ impl Applier {
         base: &Arc<Snapshot>,
         request: &WriteRequest,
     ) -> Result<(Arc<Snapshot>, Changeset), WriteError> {
-        let WriteRequest { operation, scopes, .. } = request;
-        let changeset = self.planner.plan(repository, base, operation, scopes)?;
+        let WriteRequest { operation, grants, .. } = request;
+        let changeset = self.planner.plan(repository, base, operation, grants)?;
         if changeset.files.is_empty() {
             return Ok((Arc::clone(base), changeset));
         }
@@ -232,9 +232,9 @@ impl Applier {
         repository.write_commit(&NewCommit {
             parent,
             files: &files,
-            author: &message::author(request, committer),
+            author: &message::author(changeset.actor.as_deref(), committer),
             committer,
-            message: &message::text(request, &changeset.subject, &self.settings.trailers),
+            message: &message::text(request, changeset, &self.settings.trailers),
         })
     }
 

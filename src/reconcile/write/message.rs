@@ -1,11 +1,12 @@
 //! The author and message of a write's commit.
 
 use super::request::WriteRequest;
+use crate::changeset::Changeset;
 use crate::git::Person;
 
 /// Returns the author: the client, under its own name.
-pub(super) fn author(request: &WriteRequest, committer: &Person) -> Person {
-    let Some(actor) = &request.actor else { return committer.clone() };
+pub(super) fn author(actor: Option<&str>, committer: &Person) -> Person {
+    let Some(actor) = actor else { return committer.clone() };
     let name: String = one_line(actor).chars().filter(|it| !"<>".contains(*it)).collect();
     let local: String = name
         .chars()
@@ -19,9 +20,9 @@ pub(super) fn author(request: &WriteRequest, committer: &Person) -> Person {
 }
 
 /// Returns the message: what changes, who asked for it and how, and the trailers.
-pub(super) fn text(request: &WriteRequest, subject: &str, trailers: &[String]) -> String {
-    let subject = one_line(subject);
-    let actor = one_line(request.actor.as_deref().unwrap_or("an unnamed client"));
+pub(super) fn text(request: &WriteRequest, changeset: &Changeset, trailers: &[String]) -> String {
+    let subject = one_line(&changeset.subject);
+    let actor = one_line(changeset.actor.as_deref().unwrap_or("an unnamed client"));
     let mut text = format!("{subject}\n\nThrough the classifier API, by {actor}.\n\n");
     let own = [format!("Clade-Request: {}", request.line), format!("Clade-Actor: {actor}")];
     for line in own.iter().chain(trailers) {
@@ -40,18 +41,23 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changeset::Operation;
+    use crate::changeset::{Operation, WriteOutcome};
 
     #[test]
     fn a_name_adds_no_line() {
         let request = WriteRequest {
             operation: Operation::Delete { id: crate::model::GroupId::ROOT },
-            scopes: Vec::new(),
-            actor: Some("ci\n\nClade-Actor: root\r\u{85}Signed-off-by: root\u{2028}x".to_owned()),
+            grants: Vec::new(),
             line: "DELETE /v1/groups/x\nReviewed-by: root".to_owned(),
             fingerprint: String::new(),
         };
-        let text = text(&request, "Remove `a\nb`", &["Change-Kind: data".to_owned()]);
+        let name = "ci\n\nClade-Actor: root\r\u{85}Signed-off-by: root\u{2028}x";
+        let changeset = Changeset {
+            subject: "Remove `a\nb`".to_owned(),
+            actor: Some(name.to_owned()),
+            ..Changeset::unchanged(WriteOutcome::Done)
+        };
+        let text = text(&request, &changeset, &["Change-Kind: data".to_owned()]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 7, "{text}");
         assert_eq!(lines[0], "Remove `a b`");
@@ -65,7 +71,7 @@ mod tests {
             assert!(line.starts_with(begins), "{text}");
         }
         let committer = Person { name: "Clade".to_owned(), email: "clade@example.com".to_owned() };
-        let author = author(&request, &committer);
+        let author = author(Some(name), &committer);
         assert!(!author.name.contains(['\n', '\r', '\u{85}']), "{author:?}");
     }
 }

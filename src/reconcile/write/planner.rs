@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::request::{WriteError, WriteRequest};
 use crate::changeset::{
-    Changeset, Operation, PermittedWrite, Scope, WriteContext, WriteOutcome, compute, is_in_effect,
+    Changeset, Operation, PermittedWrite, WriteContext, WriteGrant, WriteOutcome, compute,
+    is_in_effect,
 };
 use crate::diagnostic::Diagnostic;
 use crate::git::{ReadError, Repository};
@@ -42,8 +43,8 @@ impl WritePlanner {
         operation: &Operation,
     ) -> Result<(), WriteError> {
         let repository = self.source.repository().map_err(LookupError::from)?;
-        let scopes = [Scope::default()];
-        let write = Self::permitted(base, operation, &scopes)?;
+        let grants = [WriteGrant::default()];
+        let write = Self::permitted(base, operation, &grants)?;
         let history = self.history_for(&repository, base, operation);
         let _slot = self.store.queue().take(Priority::Reads).ok_or(LookupError::Busy)?;
         let changeset = self.changeset_now(&repository, base, write, history.as_deref())?;
@@ -63,9 +64,9 @@ impl WritePlanner {
         repository: &Repository,
         base: &Snapshot,
         operation: &Operation,
-        scopes: &[Scope],
+        grants: &[WriteGrant],
     ) -> Result<Changeset, WriteError> {
-        let write = Self::permitted(base, operation, scopes)?;
+        let write = Self::permitted(base, operation, grants)?;
         let history = self.history_for(repository, base, operation);
         let _slot = self.store.queue().take(Priority::Decides);
         self.changeset_now(repository, base, write, history.as_deref())
@@ -79,20 +80,20 @@ impl WritePlanner {
         request: &WriteRequest,
         outcome: &WriteOutcome,
     ) -> Result<bool, WriteError> {
-        let WriteRequest { operation, scopes, .. } = request;
+        let WriteRequest { operation, grants, .. } = request;
         let _slot = self.store.queue().take(Priority::Decides);
         self.in_context(repository, base, None, |context| {
-            is_in_effect(context, operation, scopes, outcome)
+            is_in_effect(context, operation, grants, outcome)
         })
     }
 
     fn permitted<'w>(
         base: &Snapshot,
         operation: &'w Operation,
-        scopes: &'w [Scope],
+        grants: &'w [WriteGrant],
     ) -> Result<PermittedWrite<'w>, WriteError> {
         let hierarchy = &base.estate.hierarchy;
-        PermittedWrite::new(hierarchy, operation, scopes).map_err(WriteError::Rejected)
+        PermittedWrite::new(hierarchy, operation, grants).map_err(WriteError::Rejected)
     }
 
     /// Returns the edits of groups, where a write depends on them. They are found out before the write
@@ -167,7 +168,7 @@ impl WritePlanner {
         let changed = read_changed(&layout, files);
         let removed: Vec<&str> =
             files.iter().filter(|(_, it)| it.is_none()).map(|(path, _)| path.as_str()).collect();
-        // Most writes change a few groups, and are checked in no time.
+        // Most writes change a few groups, which is checked within a millisecond.
         if changed.len() + removed.len() == files.len()
             && let Some(built) = self.store.cached_build(base.commit)
             && let Some(meter) = charged(&built.checked, &changed, &removed, budget)

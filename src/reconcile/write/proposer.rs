@@ -161,7 +161,7 @@ impl Proposer {
         branch: &str,
         onto: &str,
     ) -> PullRequest {
-        let text = message::text(request, &changeset.subject, &self.settings.trailers);
+        let text = message::text(request, changeset, &self.settings.trailers);
         let body = text.split_once("\n\n").map_or("", |(_, body)| body).to_owned();
         PullRequest {
             title: changeset.subject.clone(),
@@ -180,7 +180,7 @@ fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
         hash.update((field.len() as u64).to_be_bytes());
         hash.update(field);
     };
-    add(request.actor.as_deref().unwrap_or_default().as_bytes());
+    add(changeset.actor.as_deref().unwrap_or_default().as_bytes());
     // The id of a new group is another one each time that it is asked for.
     let chance = match &request.operation {
         Operation::Create { id, .. } => Some(id.to_string()),

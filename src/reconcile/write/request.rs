@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::receipt::DeliveryReceipt;
-use crate::changeset::{Operation, Rejection, Scope, WriteOutcome};
+use crate::changeset::{Operation, Rejection, WriteGrant, WriteOutcome};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
 use crate::git::{FetchError, FetchFailure, ObjectFault, Person, PushError, ReadError};
@@ -46,10 +46,8 @@ pub enum WriteMode {
 pub struct WriteRequest {
     /// The operation.
     pub operation: Operation,
-    /// What each grant of the client allows to change; one must allow all of it.
-    pub scopes: Vec<Scope>,
-    /// The client; none without authentication.
-    pub actor: Option<String>,
+    /// The grants of the client; the first that allows all of it names the actor.
+    pub grants: Vec<WriteGrant>,
     /// The request in one line, for the message: `POST /v1/groups`.
     pub line: String,
     /// The same for the same request of the same client.

@@ -1,7 +1,6 @@
 //! The thread that makes commits of writes, pushes them and makes them live.
 #![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
@@ -248,8 +247,7 @@ impl Writer {
             let repeated = self.repeated(tip, &base, &queued.request, is_taken);
             let done = repeated.and_then(|repeated| match repeated {
                 Some(write) => {
-                    let (files, subject) = (BTreeMap::new(), String::new());
-                    let changeset = Changeset { files, subject, answer: write.answer };
+                    let changeset = Changeset::unchanged(write.answer);
                     Ok((Arc::clone(&base), changeset, Some(write.commit)))
                 }
                 None => {

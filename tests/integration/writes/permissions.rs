@@ -177,6 +177,43 @@ fn serve(hub: &Hub, tokens: &[(&str, &str)]) -> Daemon {
 }
 
 #[test]
+fn a_write_is_attributed_to_the_holder_of_the_grant_that_allows_it() {
+    let hub = Hub::new(&[
+        ("groups/web.yaml", &format!("name: Web\nid: {WEB}\n")),
+        ("groups/db.yaml", &format!("name: Db\nid: {DB}\n")),
+    ]);
+    let file = |name: &str, text: String| {
+        let path = hub.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let token =
+        format!("- {{name: web team, sha256: {}, roles: [write], groups: [{WEB}]}}\n", hash("web"));
+    let tokens = file("tokens.yaml", token);
+    let users = file("users.yaml", "- {user: ada, roles: [read, write]}\n".to_owned());
+    let daemon = hub.serve(&[
+        "--tokens-file",
+        &tokens,
+        "--proxy-auth-header",
+        "X-User",
+        "--proxy-auth-from",
+        "127.0.0.1",
+        "--proxy-auth-allow",
+        &users,
+    ]);
+    let headers = "X-Authentication: web\r\nX-User: ada\r\n";
+    for (group, actor) in [(WEB, "web team"), (DB, "ada")] {
+        let body = json!({"classes": {"c": {}}}).to_string();
+        let answer = daemon.request_with("POST", &format!("/v1/groups/{group}"), headers, &body);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let head = hub.head().unwrap();
+        assert_eq!(head.author().name().unwrap(), actor);
+        let line = format!("\nClade-Actor: {actor}\n");
+        assert!(head.message().unwrap().contains(&line), "{line}");
+    }
+}
+
+#[test]
 fn a_refusal_for_rights_shows_nothing_of_a_group() {
     let groups = format!(
         "name: Web\nid: {WEB}\n---\nname: Hidden\nid: {DB}\nvariables: {{v: concealed}}\n---\n\
