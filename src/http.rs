@@ -91,6 +91,7 @@ pub mod types;
 #[cfg(test)]
 mod fixture;
 
+pub(crate) use access::is_same_origin;
 pub use access::{Access, AllowedHosts, Host, LoginWays, ProxyHeader, TrustedNetwork};
 pub use enc_cache::EncCache;
 pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};

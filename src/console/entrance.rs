@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::Query;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use jiff::Timestamp;
 
@@ -25,6 +25,7 @@ pub(super) struct Entrance {
     pub(super) headers: HeaderMap,
     pub(super) path: String,
     method: Method,
+    pub(super) uri: Uri,
     /// The path with the query.
     address: String,
     pub(super) request_id: String,
@@ -64,6 +65,7 @@ impl Entrance {
             session: state,
             fault,
             method: parts.method.clone(),
+            uri: parts.uri.clone(),
             address: address.unwrap_or_default(),
             headers: parts.headers.clone(),
             path: parts.uri.path().to_owned(),
@@ -98,7 +100,7 @@ impl Entrance {
 
     /// Checks that a form is from a page that this visitor got.
     pub(super) fn check_form(&self, sent: &str) -> Result<(), ForeignForm> {
-        self.console.sessions.check_form(&self.headers, &self.owner, sent)
+        self.console.sessions.check_form(&self.uri, &self.headers, &self.owner, sent)
     }
 
     /// Returns whether the visitor uses TLS, to here or to a proxy.

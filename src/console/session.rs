@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use parking_lot::Mutex;
@@ -15,6 +14,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
 use super::base_path::BasePath;
+use crate::http::is_same_origin;
 use crate::model::hex;
 
 /// The name of the cookie.
@@ -174,11 +174,13 @@ impl Sessions {
     /// Returns an error if it is from another site, or does not have the token of its sender.
     pub(super) fn check_form(
         &self,
+        uri: &Uri,
         headers: &HeaderMap,
         owner: &FormOwner,
         sent: &str,
     ) -> Result<(), ForeignForm> {
-        let is_own = is_own_form(headers) && self.accepts(owner, sent);
+        // Clients that are not browsers name no origin, and have to know the token all the same.
+        let is_own = is_same_origin(uri, headers) && self.accepts(owner, sent);
         if is_own { Ok(()) } else { Err(ForeignForm) }
     }
 }
@@ -220,21 +222,6 @@ pub(super) fn cookie(SessionId(id): &SessionId, base: &BasePath, transport: Tran
 /// Writes a cookie that ends the session in the browser.
 pub(super) fn no_cookie(base: &BasePath) -> String {
     format!("{COOKIE}=; Path={base}; Max-Age=0; HttpOnly; SameSite=Strict")
-}
-
-/// Returns whether a form was sent by a page of this daemon. Browsers say so; other clients say nothing, and have
-/// to know the token of the form all the same.
-fn is_own_form(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
-    if headers.contains_key("sec-fetch-site") {
-        return text("sec-fetch-site") == Some("same-origin");
-    }
-    if !headers.contains_key(header::ORIGIN) {
-        return true;
-    }
-    let origin = text("origin").and_then(|it| it.parse::<Uri>().ok());
-    let authority = origin.as_ref().and_then(|it| it.authority()).map(Authority::as_str);
-    authority.is_some() && authority == text("host")
 }
 
 #[cfg(test)]
@@ -353,19 +340,19 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_other_sites_are_not_own() {
-        for (pairs, expected) in [
-            (&[("sec-fetch-site", "same-origin")] as &[_], true),
-            (&[("sec-fetch-site", "same-site")], false),
-            (&[("sec-fetch-site", "cross-site"), ("origin", "http://h"), ("host", "h")], false),
-            (&[("sec-fetch-site", "none")], false),
-            (&[("origin", "http://h:1"), ("host", "h:1")], true),
-            (&[("origin", "http://evil"), ("host", "h:1")], false),
-            (&[("origin", "null"), ("host", "h:1")], false),
-            (&[("host", "h:1")], true),
-        ] {
-            assert_eq!(is_own_form(&headers(pairs)), expected, "{pairs:?}");
-        }
+    fn a_form_needs_its_token_and_no_other_origin() {
+        let (sessions, owner) = (Sessions::new().unwrap(), FormOwner::default());
+        let token = sessions.form_token(&owner);
+        let check = |pairs: &[(&'static str, &str)], sent: &str| {
+            sessions.check_form(&Uri::from_static("/login"), &headers(pairs), &owner, sent).is_ok()
+        };
+        let through_proxy =
+            [("origin", "https://Clade.example.com"), ("host", "clade.example.com:443")];
+        assert!(check(&through_proxy, &token));
+        assert!(!check(&through_proxy, "other"));
+        assert!(check(&[("host", "h")], &token));
+        assert!(!check(&[("origin", "http://evil"), ("host", "h")], &token));
+        assert!(!check(&[("sec-fetch-site", "none")], &token));
     }
 
     #[test]

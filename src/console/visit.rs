@@ -6,7 +6,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -29,6 +29,7 @@ pub(super) struct Visit {
     pub(super) console: Arc<Console>,
     asker: Asker,
     identity: VisitorRights,
+    uri: Uri,
     headers: HeaderMap,
     request_id: String,
     owner: FormOwner,
@@ -70,6 +71,7 @@ impl FromRequestParts<Arc<Console>> for Visit {
             console: Arc::clone(console),
             asker: entrance.asker.clone(),
             identity,
+            uri: entrance.uri.clone(),
             headers: entrance.headers.clone(),
             request_id: entrance.request_id.clone(),
             owner: entrance.owner.clone(),
@@ -242,7 +244,7 @@ impl Visit {
 
     /// Checks that a form is from a page that this visitor got.
     pub(super) fn check_form(&self, sent: &str) -> Result<(), ForeignForm> {
-        self.console.sessions.check_form(&self.headers, &self.owner, sent)
+        self.console.sessions.check_form(&self.uri, &self.headers, &self.owner, sent)
     }
 
     /// Sends a document to a route, with the rights of the visitor.

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use smallvec::SmallVec;
 
+pub(crate) use browser::is_same_origin;
 pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
 pub(in crate::http) use grants::{Caller, Submitted};

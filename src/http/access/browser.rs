@@ -132,25 +132,30 @@ fn is(headers: &HeaderMap, name: &HeaderName, value: &str) -> bool {
     headers.get(name).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
 }
 
-/// Returns whether a page of another origin sent a request. `Sec-Fetch-Site` says so where a browser
-/// sends it; a reverse proxy may have changed `Host`, which the origin is compared with otherwise.
+/// Returns whether a page of another origin sent a request: neither one of ours nor a person, such as by a bookmark.
 fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
+    !is(headers, &SITE, "none") && !is_same_origin(uri, headers)
+}
+
+/// Returns whether a page of this origin sent a request, or a client that is not a browser. `Sec-Fetch-Site` says so
+/// where a browser sends it; a reverse proxy may have changed `Host`, which the origin is compared with otherwise.
+pub(crate) fn is_same_origin(uri: &Uri, headers: &HeaderMap) -> bool {
     if headers.contains_key(&SITE) {
-        return !is(headers, &SITE, "same-origin") && !is(headers, &SITE, "none");
+        return is(headers, &SITE, "same-origin");
     }
-    let Some(origin) = headers.get(header::ORIGIN) else { return false };
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let origin: Option<Uri> = origin.to_str().ok().and_then(|it| it.parse().ok());
     let Some((scheme, origin)) =
         origin.as_ref().and_then(|it| Some((it.scheme_str()?, it.authority()?)))
     else {
         // Such as `null`, the origin of a page in a sandbox.
-        return true;
+        return false;
     };
     let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
     let named: Option<Authority> =
         uri.authority().cloned().or_else(|| host.and_then(|it| it.parse().ok()));
     let port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
-    !named.is_some_and(|named| {
+    named.is_some_and(|named| {
         named.host().eq_ignore_ascii_case(origin.host())
             && named.port_u16().unwrap_or(port) == origin.port_u16().unwrap_or(port)
     })
@@ -269,6 +274,38 @@ mod tests {
             ("POST", &[("origin", "null"), JSON], false),
             ("GET", &[("origin", "https://evil.example")], false),
         ]);
+    }
+
+    #[test]
+    fn origins_are_compared_without_case_and_default_ports() {
+        let host = |it| ("host", it);
+        let origin = |it| ("origin", it);
+        for (uri, pairs, expected) in [
+            ("/", &[SAME_ORIGIN] as &[Header], true),
+            ("/", &[SAME_SITE], false),
+            ("/", &[CROSS_SITE, origin("http://h"), host("h")], false),
+            // Not a page, so not a form of one.
+            ("/", &[USER], false),
+            ("/", &[host("h:1")], true),
+            ("/", &[origin("http://h:1"), host("h:1")], true),
+            ("/", &[origin("http://h:1"), host("h:2")], false),
+            ("/", &[origin("http://h"), host("H:80")], true),
+            ("/", &[origin("https://h"), host("h:443")], true),
+            ("/", &[origin("https://h"), host("h:80")], false),
+            ("/", &[origin("https://h:443"), host("h")], true),
+            ("/", &[origin("http://evil"), host("h:1")], false),
+            ("/", &[origin("null"), host("h:1")], false),
+            ("/", &[origin("http://h")], false),
+            // An address can have the host, which counts then.
+            ("http://h/", &[origin("http://h")], true),
+            ("http://h/", &[origin("http://evil")], false),
+        ] {
+            assert_eq!(
+                is_same_origin(&uri.parse().unwrap(), &headers(pairs)),
+                expected,
+                "{pairs:?}"
+            );
+        }
     }
 
     #[test]
