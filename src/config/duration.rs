@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// Parses a duration such as `30s` or `5m`.
+/// The longest duration: times that far away can be computed with.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// Parses a duration such as `30s` or `5m`, of at most 100 years.
 ///
 /// # Errors
 ///
@@ -13,11 +16,17 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration such as 30s, 5m, 500ms or 30d");
     // Days differ from 24 hours in calendars alone, which these durations do not follow.
     let days = text.strip_suffix('d').and_then(|it| it.parse::<u32>().ok());
-    if let Some(days) = days {
-        return Ok(Duration::from_hours(24 * u64::from(days)));
+    let parsed = match days {
+        Some(days) => Duration::from_hours(24 * u64::from(days)),
+        None => {
+            let parsed: SignedDuration = text.parse().map_err(|_| wrong())?;
+            Duration::try_from(parsed).map_err(|_| wrong())?
+        }
+    };
+    if parsed > LONGEST {
+        return Err(format!("`{text}` is too long: 100 years (36500d) is the most"));
     }
-    let parsed: SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(parsed).map_err(|_| wrong())
+    Ok(parsed)
 }
 
 /// Parses a duration, or `0`.
@@ -39,5 +48,23 @@ mod tests {
         assert_eq!(parse_duration_or_zero("24h"), Ok(Duration::from_hours(24)));
         assert!(parse_duration_or_zero("soon").is_err());
         assert!(parse_duration("0").is_err());
+    }
+
+    #[test]
+    fn a_hundred_years_are_the_most() {
+        for (text, expected) in [
+            ("36500d", Ok(LONGEST)),
+            ("876000h", Ok(LONGEST)),
+            ("36501d", Err(())),
+            ("876000h 1ms", Err(())),
+            ("2562047788015215h", Err(())),
+            ("4294967295d", Err(())),
+            ("4294967296d", Err(())),
+            ("-1s", Err(())),
+        ] {
+            assert_eq!(parse_duration(text).map_err(|_| ()), expected, "{text}");
+        }
+        let error = parse_duration("4294967295d").unwrap_err();
+        assert_eq!(error, "`4294967295d` is too long: 100 years (36500d) is the most");
     }
 }

@@ -64,7 +64,6 @@ pub(super) async fn groups(
 pub(super) fn time_before(text: &str, now: Timestamp) -> Result<Timestamp, ApiError> {
     let wrong = |error: String| ApiError::schema_violation(text.into(), "Duration", error.into());
     let duration = parse_duration(text).map_err(wrong)?;
-    // A node that was not seen for longer than there are times does not exist.
     let before = SignedDuration::try_from(duration).ok().and_then(|it| now.checked_sub(it).ok());
     Ok(before.unwrap_or(Timestamp::MIN))
 }
