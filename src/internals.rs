@@ -33,7 +33,6 @@ internals! {
 internals! {
     config: PuppetSettings;
     facts: Unlimited read_facts;
-    reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     store: AnswerSummary Answered CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
         Received ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
     telemetry: Description Metrics;
@@ -53,6 +52,16 @@ pub mod git {
     pub use crate::git::{
         Credentials, EntryKind, FetchError, FetchFailure, Fetched, HttpOptions, Mirror,
         MirrorError, MirrorOptions, Proxy, Remote, Repository, Scheme, Verification,
+    };
+}
+
+#[cfg(feature = "daemon")]
+pub mod reconcile {
+    #[cfg(feature = "fuzzing")]
+    pub use crate::reconcile::fuzz_journal;
+    pub use crate::reconcile::{
+        Blame, BlameCache, BlamedValue, Controller, Event, Journal, Policy, Record, Settings,
+        Target, load,
     };
 }
 

@@ -94,6 +94,9 @@ pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
 pub use errors::LookupError;
 pub use head_check::{HeadCheck, HeadChecker, check_head};
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use journal::fuzz_journal;
 pub use journal::{Event, Journal, Record, Stage};
 pub use lookup::{CommitDetails, FollowedSnapshot};
 pub use outcome::Outcome;

@@ -1,5 +1,5 @@
 //! Joining packs never panics, whatever lies in the directory: what is there stays.
-//! The input is the index and the pack, whose lengths are to each other as its first byte says.
+//! The input is the length of the index in four bytes, the index, and the pack.
 #![no_main]
 
 use std::fs;

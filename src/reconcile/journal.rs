@@ -36,6 +36,17 @@ pub struct Journal {
     clock: Option<Now>,
 }
 
+/// Opens the journal in a file, now.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read or written.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn fuzz_journal(path: &Path) -> io::Result<Journal> {
+    Journal::open(path, Now::read())
+}
+
 /// How far the clock may be from where it should be without having been set.
 const DRIFT: SignedDuration = SignedDuration::from_secs(1);
 
