@@ -207,11 +207,7 @@ impl LoadedRepository {
     /// Returns what stands before the path of a file, to make it one from the working directory: there forges look for
     /// it. A directory elsewhere is left out.
     pub(super) fn prefix(&self) -> String {
-        let relative = match self.directory.is_relative() {
-            true => Some(self.directory.clone()),
-            false => below_working_directory(&self.directory),
-        };
-        let relative = relative.unwrap_or_default();
+        let relative = below_working_directory(&self.directory).unwrap_or_default();
         // Without what changes nothing, such as `./` and a last `/`.
         let parts = relative.components().filter(|it| *it != Component::CurDir);
         parts.fold(String::new(), |path, it| path + &it.as_os_str().to_string_lossy() + "/")
@@ -278,11 +274,17 @@ fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revi
 
 /// Returns the path of a directory from the working directory, if it lies in that.
 fn below_working_directory(directory: &Path) -> Option<PathBuf> {
+    let leads_down = |path: &Path| {
+        path.components().all(|it| matches!(it, Component::CurDir | Component::Normal(_)))
+    };
+    if leads_down(directory) {
+        return Some(directory.to_owned());
+    }
     let here = std::env::current_dir().ok()?;
-    let below = directory.strip_prefix(&here).map(Path::to_owned);
-    // Either may be named by way of a link.
-    let real = || Some(directory.canonicalize().ok()?.strip_prefix(here).ok()?.to_owned());
-    below.ok().or_else(real)
+    let below = directory.strip_prefix(&here).ok().filter(|it| leads_down(it));
+    // Either may be named by way of a link, and `..` may lead back to here.
+    let real = || Some(directory.canonicalize().ok()?.strip_prefix(&here).ok()?.to_owned());
+    below.map(Path::to_owned).or_else(real)
 }
 
 /// Returns the git repository that a directory lies in, and its path from the top.

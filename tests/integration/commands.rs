@@ -62,7 +62,12 @@ fn a_forge_finds_files_from_the_working_directory() {
     let rows = [
         ("est".to_owned(), "est/groups/a.yaml"),
         ("./est/".to_owned(), "est/groups/a.yaml"),
-        ("../beside".to_owned(), "../beside/groups/a.yaml"),
+        // No forge has a file at `../`.
+        ("../beside".to_owned(), "groups/a.yaml"),
+        ("../here/est".to_owned(), "est/groups/a.yaml"),
+        ("est/../est".to_owned(), "est/groups/a.yaml"),
+        (absolute("here/../beside"), "groups/a.yaml"),
+        (absolute("here/../here/est"), "est/groups/a.yaml"),
         (absolute("here/est"), "est/groups/a.yaml"),
         (absolute("here/est/"), "est/groups/a.yaml"),
         (absolute("link/est"), "est/groups/a.yaml"),
