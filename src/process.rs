@@ -43,8 +43,9 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A program in a process group of its own. Dropping it kills the whole group, so that a hook and
-/// what the hook started end with it.
+/// A program in a process group of its own. Dropping it before [`ProcessGroup::wait`] has seen its end kills the whole
+/// group, so that a hook and what the hook started end with it. What a program leaves behind when it ends by itself goes
+/// on: a hook may start something that is to outlive it.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     child: Child,
@@ -95,7 +96,7 @@ impl ProcessGroup {
     /// also ends what SIGSTOP stopped.
     pub(crate) fn kill(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // The group lives as long as one of its members; where none is left there is nothing to do.
+        // Once the exit status is taken, another process may have the id.
         if let Some(group) = group
             && self.ended.is_none()
         {
@@ -204,6 +205,27 @@ mod tests {
         assert!(lock.exists());
         group.kill();
         assert!(!lock.exists());
+    }
+
+    #[test]
+    fn what_a_program_left_behind_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let end = directory.path().join("end");
+        // Its standard error is not that of the program, so that a complaint ends.
+        let script = format!(
+            "(while [ ! -e '{end}' ]; do sleep 0.05; done; rm '{end}') 2>/dev/null &",
+            end = end.display(),
+        );
+        let mut group = ProcessGroup::spawn(command("sh").args(["-c", &script])).unwrap();
+        let ended = group.wait(Duration::from_secs(30));
+        assert!(ended.is_some_and(|it| it.success()));
+        drop(group);
+        std::fs::write(&end, "").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while end.exists() {
+            assert!(Instant::now() < deadline, "it was killed");
+            std::thread::sleep(TICK);
+        }
     }
 
     #[test]
