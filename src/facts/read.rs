@@ -160,19 +160,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
         }
     }
     // Keys are counted, too.
-    let mut left = 2 * NODE_VALUES;
-    let mut count = |values: usize| match left.checked_sub(values) {
-        Some(rest) => {
-            left = rest;
-            Count::Continue
-        }
-        None => {
-            left = 0;
-            Count::Stop
-        }
+    let mut left = Some(2 * NODE_VALUES);
+    let mut count = |values: usize| {
+        left = left.and_then(|it| it.checked_sub(values));
+        if left.is_some() { Count::Continue } else { Count::Stop }
     };
     let contents = document::read_counted(bytes, &LIMITS, &mut count);
-    if left == 0 {
+    if left.is_none() {
         return Err(FactsError::TooManyValues);
     }
     // Ruby wrote it, and what Ruby reads differently it has put in quotes.
@@ -287,10 +281,14 @@ mod tests {
     #[test]
     fn facts_have_a_limit_of_values() {
         let json = format!("{{\"a\": [{}]}}", vec!["0"; NODE_VALUES].join(","));
-        let yaml = format!("a:\n{}", "- 0\n".repeat(2 * NODE_VALUES));
-        for text in [json, yaml] {
+        // The mapping, its key and the list count as well.
+        let yaml = |elements: usize| format!("a:\n{}", "- 0\n".repeat(elements));
+        let most = 2 * NODE_VALUES - 3;
+        for text in [json, yaml(most + 1), yaml(2 * NODE_VALUES)] {
             assert_eq!(read_facts(text.as_bytes()), Err(FactsError::TooManyValues));
         }
+        let read = read_facts(yaml(most).as_bytes()).unwrap();
+        assert_eq!(read.fact.get("a").and_then(Value::as_array).map(Vec::len), Some(most));
     }
 
     #[test]
