@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::follow::{conditions, has, live, wait_for};
 use crate::program::Daemon;
@@ -119,7 +118,8 @@ fn hold_and_back() -> Seen {
         daemon.wait_until("the rewrite is held", |it| has(it, "PromotionHeld"));
         let built = builds(&daemon);
         // Several polls, and no build for any of them.
-        std::thread::sleep(Duration::from_millis(300));
+        let before = polls(&daemon);
+        daemon.wait_until("several polls passed", |it| polls(it) >= before + 4);
         assert_eq!(builds(&daemon), built);
         assert_eq!(live(&daemon), Some(answers.clone()));
         if between {
@@ -142,6 +142,13 @@ fn hold_and_back() -> Seen {
 }
 
 /// Returns how many commits were decided about.
+/// Returns how often the branch was fetched.
+fn polls(daemon: &Daemon) -> u64 {
+    let metrics = daemon.get("/metrics").body;
+    let counts = metrics.lines().filter(|it| it.starts_with("clade_source_fetches_total{"));
+    counts.map(|it| it.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
 fn builds(daemon: &Daemon) -> String {
     let metrics = daemon.get("/metrics").body;
     metrics.lines().filter(|it| it.starts_with("clade_snapshot_builds_total")).collect()

@@ -125,6 +125,11 @@ pub(super) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 impl Connection {
     /// Sends a request and keeps the connection open; `None` if it is closed.
     pub(super) fn ask(&mut self, path: &str) -> Option<u16> {
+        self.read(path).map(|(status, _)| status)
+    }
+
+    /// Does the same, and returns the body as well.
+    pub(super) fn read(&mut self, path: &str) -> Option<(u16, String)> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.0.write_all(request.as_bytes()).ok()?;
         let mut text = String::new();
@@ -133,10 +138,9 @@ impl Connection {
         }
         let head = text.to_lowercase();
         let (_, length) = head.split_once("content-length: ")?;
-        for _ in 0..length.split('\r').next()?.parse().ok()? {
-            self.byte()?;
-        }
-        text.split(' ').nth(1)?.parse().ok()
+        let mut body = vec![0; length.split('\r').next()?.parse().ok()?];
+        self.0.read_exact(&mut body).ok()?;
+        Some((text.split(' ').nth(1)?.parse().ok()?, String::from_utf8(body).ok()?))
     }
 
     fn byte(&mut self) -> Option<u8> {

@@ -37,10 +37,26 @@ fn status(daemon: &Daemon, token: &str) -> u16 {
     daemon.request_with("GET", "/v1/groups", &format!("X-Authentication: {token}\r\n"), "").status
 }
 
-/// Returns whether a reload fails, as the metrics say.
-fn is_failing(daemon: &Daemon, file: &str) -> bool {
-    let metrics = daemon.request_with("GET", "/metrics", "X-Authentication: hello\r\n", "").body;
-    metrics.contains(&format!("clade_file_reload_failing{{file=\"{file}\"}} 1"))
+fn metrics(daemon: &Daemon) -> String {
+    daemon.request_with("GET", "/metrics", "X-Authentication: hello\r\n", "").body
+}
+
+/// Returns whether the reload of the tokens fails, as the metrics say.
+fn is_failing(daemon: &Daemon) -> bool {
+    metrics(daemon).contains("clade_file_reload_failing{file=\"tokens\"} 1")
+}
+
+/// Returns how many reloads failed, by metrics: each poll of a file that cannot be loaded counts.
+fn failures(metrics: &str) -> u64 {
+    let counters = metrics.lines().filter(|it| it.starts_with("clade_file_reloads_total{"));
+    let failed = counters.filter(|it| it.contains("result=\"failed\""));
+    failed.map(|it| it.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Waits until two polls have found that the tokens cannot be loaded.
+fn wait_for_failures(daemon: &Daemon) {
+    let before = failures(&metrics(daemon));
+    daemon.wait_until("the reload failed twice", |it| failures(&metrics(it)) >= before + 2);
 }
 
 pub(super) fn crl_empty_at_start() -> Seen {
@@ -64,16 +80,22 @@ pub(super) fn crl_truncated() -> Seen {
     let daemon = start(&site, &repository, &[]);
     let list = site.list(2, 2100);
     let half = list.get(..list.len() / 2).unwrap().to_owned();
+    let failed = || {
+        let (_, text) = site.connect(&daemon.address, &good).read("/metrics").unwrap();
+        failures(&text)
+    };
     for text in [String::new(), half, site.list(9, 2021)] {
         site.write("crl.pem", &text);
-        std::thread::sleep(Duration::from_millis(2500));
+        let before = failed();
+        daemon.wait_until("the reload failed twice", |_| failed() >= before + 2);
         assert_eq!(site.connect(&daemon.address, &bad).ask("/v1/groups"), None);
         let mut connection = site.connect(&daemon.address, &good);
         assert_eq!(connection.ask("/v1/groups"), Some(200));
     }
     site.replace("crl.pem", &site.list(3, 2100));
-    std::thread::sleep(Duration::from_millis(2500));
-    assert_eq!(site.connect(&daemon.address, &good).ask("/v1/groups"), None);
+    daemon.wait_until("the next list is loaded", |it| {
+        site.connect(&it.address, &good).ask("/v1/groups").is_none()
+    });
     assert_eq!(site.connect(&daemon.address, &bad).ask("/v1/groups"), Some(200));
     Seen::Held("the known list stayed in use until a good one came".to_owned())
 }
@@ -101,35 +123,35 @@ pub(super) fn half_written_tokens() -> Seen {
     assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
     // A writer that hangs before `groups`.
     site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}"));
-    std::thread::sleep(Duration::from_secs(3));
+    wait_for_failures(&daemon);
     assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
-    daemon.wait_until("the metric shows it", |it| is_failing(it, "tokens"));
+    assert!(is_failing(&daemon));
     // The writer resumes, and closes the document.
     site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}...\n"));
     daemon.wait_until("the whole file is loaded", |it| status(it, "goodbye") == 200);
-    assert!(!is_failing(&daemon, "tokens"));
+    assert!(!is_failing(&daemon));
     // Once closed, a file has to be closed.
     site.replace("tokens.yaml", HELLO);
-    std::thread::sleep(Duration::from_secs(3));
+    wait_for_failures(&daemon);
     assert_eq!(status(&daemon, "goodbye"), 200);
     site.replace("tokens.yaml", &format!("{HELLO}...\n"));
     daemon.wait_until("the next file is loaded", |it| status(it, "goodbye") == 401);
-    Seen::Held("401 for three seconds, 200 when the document was closed".to_owned())
+    Seen::Held("401 for two polls, 200 when the document was closed".to_owned())
 }
 
 pub(super) fn failed_reload() -> Seen {
     let (site, repository) = (Site::new(), repository());
     let daemon = tokens(&site, &repository);
     site.replace("tokens.yaml", "- nmae: x\n");
-    daemon.wait_until("the metric shows it", |it| is_failing(it, "tokens"));
+    daemon.wait_until("the metric shows it", is_failing);
     assert_eq!(status(&daemon, "hello"), 200);
     std::fs::remove_file(site.path("tokens.yaml")).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    wait_for_failures(&daemon);
     assert_eq!(status(&daemon, "hello"), 200);
-    assert!(is_failing(&daemon, "tokens"));
+    assert!(is_failing(&daemon));
     site.replace("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}"));
     daemon.wait_until("it is retried", |it| status(it, "goodbye") == 200);
-    assert!(!is_failing(&daemon, "tokens"));
+    assert!(!is_failing(&daemon));
     Seen::Held("the former tokens stayed valid; the repaired file was loaded".to_owned())
 }
 
