@@ -233,8 +233,14 @@ mod tests {
     #[test]
     fn pipelines_do_not_say_where_to_copy_them() {
         for file in GITHUB.iter().chain(GITLAB).filter(|it| it.path != ".gitignore") {
+            let first = match file.path {
+                ".github/workflows/clade.yml" => "# Actions are named by the digest of a commit, ",
+                ".gitlab-ci.yml" => "# A pipeline of a merge request runs what ",
+                _ => "#!/bin/sh\n",
+            };
+            assert!(file.text().starts_with(first), "{}: {}", file.path, file.text());
             assert!(!file.text().contains("Copy to"), "{}", file.path);
-            assert!(file.text.ends_with(file.text()) && file.text().len() > 400, "{}", file.path);
+            assert!(file.text().len() > 400, "{}", file.path);
         }
     }
 }
