@@ -1,4 +1,4 @@
-//! The forge that hosts the repository: what a commit came to is told where people look at it.
+//! The forge that hosts the repository: it gets commit statuses and pull requests.
 
 mod call;
 mod error;
@@ -26,7 +26,7 @@ pub use pull_request::PullRequest;
 const ANSWER_LIMIT: u64 = 1 << 20;
 
 /// How long one call may take as a whole.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A repository on a forge, and who we are there.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Forge {
         match self
             .send(|token| Call::status(self.provider, &self.api, &self.repository, token, status))
         {
-            // GitLab refuses to be told the same twice.
+            // GitLab rejects a status that it has.
             Err(ForgeError::Refused { status: 400, said })
                 if self.provider == Provider::Gitlab
                     && said.contains("Cannot transition status") =>
@@ -100,7 +100,7 @@ impl Forge {
         };
         let agent: Agent = Agent::config_builder()
             .tls_config(TlsConfig::builder().root_certs(roots).build())
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             // A secret must not follow a redirect.
             .max_redirects(0)

@@ -26,7 +26,7 @@ use line::line;
 use progress::WalkProgress;
 
 /// How long a daemon may take: it reads every commit of the branch.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Show after which commit a node first got each of its values: commit, author, age, file and line, value
 ///
@@ -171,7 +171,7 @@ impl BlameCommand {
     /// Asks a daemon about the node.
     fn ask(&self, server: &str, output: &mut Output) -> Result<Exit> {
         let now = Timestamp::now();
-        let daemon = self.identity.client_of_first(server, PATIENCE, output)?;
+        let daemon = self.identity.client_of_first(server, TIMEOUT, output)?;
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let key = self.key.as_ref().map(|key| format!("?key={}", encode(key)));
         let path =

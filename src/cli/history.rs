@@ -18,7 +18,7 @@ use crate::diagnostic::{visible, visible_up_to};
 use crate::http::types::{AnswerChange, FactChange, StoredChange};
 
 /// How long one page may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How many changes a page has.
 const PAGE: usize = 1000;
@@ -59,7 +59,7 @@ pub(super) struct HistoryCommand {
 
 impl HistoryCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE, output)?;
+        let daemon = self.daemon.client(TIMEOUT, output)?;
         let node = utf8_percent_encode(&self.node, NON_ALPHANUMERIC);
         let (mut before, mut sent) = (self.before, Vec::new());
         let mut read: Vec<StoredChange> = Vec::new();

@@ -35,7 +35,7 @@ pub(super) struct ImportCommand {
 }
 
 /// How long a classifier may take for all of its groups.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 impl ImportCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
@@ -82,7 +82,7 @@ impl ImportCommand {
     /// Asks a classifier for its groups.
     fn fetch(&self, url: &str) -> Result<String> {
         let (base, path) = groups_of(url);
-        let timeouts = Timeouts::within(PATIENCE);
+        let timeouts = Timeouts::within(TIMEOUT);
         let classifier = Client::new(base, &self.identity.identity(), timeouts)?;
         let page = classifier.get(path, &[])?;
         if page.status != 200 {

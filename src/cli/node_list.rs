@@ -21,7 +21,7 @@ use crate::diagnostic::visible_up_to;
 use crate::http::types::{NodePage, NodeSummary};
 
 /// How long one page may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How many nodes a page has.
 const PAGE: usize = 1000;
@@ -72,7 +72,7 @@ fn check_duration(text: &str) -> Result<String, String> {
 
 impl NodesCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE, output)?;
+        let daemon = self.daemon.client(TIMEOUT, output)?;
         let commit = self.commit.as_deref().map(|it| resolve(it, output)).transpose()?;
         let conditions = [
             ("q", self.q.as_deref()),

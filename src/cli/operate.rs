@@ -17,7 +17,7 @@ use crate::http::types::{
 };
 
 /// How long the daemon may take: it builds the commit that it pins.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Which daemon, and how its answer is written.
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ impl OperatorArgs {
     }
 
     fn daemon(&self, output: &mut Output) -> Result<Client> {
-        self.daemon.client(PATIENCE, output)
+        self.daemon.client(TIMEOUT, output)
     }
 }
 

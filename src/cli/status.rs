@@ -19,7 +19,7 @@ use fleet::FleetCounts;
 use screen::{Screen, needs_attention};
 
 /// How long the daemon may take for a part.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many commits are shown.
 const COMMITS: usize = 5;
@@ -46,7 +46,7 @@ fn check_duration(text: &str) -> Result<String, String> {
 
 impl StatusCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE, output)?;
+        let daemon = self.daemon.client(TIMEOUT, output)?;
         let reply = daemon.get_json("/controller/status")?;
         let Document { sent, read: status } = Document::<Status>::of(reply, &daemon)?;
         output.data(&match self.format {

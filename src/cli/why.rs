@@ -20,7 +20,7 @@ use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Sta
 use crate::model::{CommitId, URL_PATH};
 
 /// How long one question may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest text of a commit or a finding that is shown.
 const LONGEST: usize = 4_000;
@@ -116,7 +116,7 @@ fn may_be_id(text: &str) -> bool {
 
 impl WhyCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE, output)?;
+        let daemon = self.daemon.client(TIMEOUT, output)?;
         self.commit = resolve(&self.commit, output)?;
         let answer = CommitAnswer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
@@ -187,7 +187,7 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
 
 impl WaitCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE.min(self.timeout), output)?;
+        let daemon = self.daemon.client(TIMEOUT.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
         loop {

@@ -29,7 +29,7 @@ use mark::Mark;
 pub const SETTLE: Duration = Duration::from_millis(250);
 
 /// How long a start waits for a file that is being written.
-const START_PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a file that is rewritten in place shows that it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl<T, E> WatchedFiles<T, E> {
         let (contents, loaded) = loop {
             let marks = marks(&files)?;
             let young = marks.iter().filter_map(Mark::age).min().filter(|it| *it < SETTLE);
-            if began.elapsed() < START_PATIENCE
+            if began.elapsed() < START_TIMEOUT
                 && let Some(age) = young
             {
                 std::thread::sleep(SETTLE.saturating_sub(age));
@@ -164,7 +164,7 @@ impl<T, E> WatchedFiles<T, E> {
             }
             match read_all(&files, &marks)? {
                 Some(contents) => break (contents.clone(), loaded(&files, &marks, &contents)),
-                None if began.elapsed() < START_PATIENCE => {}
+                None if began.elapsed() < START_TIMEOUT => {}
                 None => {
                     let path = files.first().map(|it| it.path.clone()).unwrap_or_default();
                     let source = io::Error::other("it changes all the time");

@@ -51,12 +51,11 @@ impl DecisionWriter {
         let mut batch = Batch::default();
         let mut is_stopped = false;
         while !is_stopped {
-            let patience =
-                if is_stopping.load(Ordering::Relaxed) { Duration::ZERO } else { REPORT };
-            let mut item = match queue.recv_timeout(patience) {
+            let timeout = if is_stopping.load(Ordering::Relaxed) { Duration::ZERO } else { REPORT };
+            let mut item = match queue.recv_timeout(timeout) {
                 Ok(item) => Some(item),
                 Err(RecvTimeoutError::Timeout) => {
-                    is_stopped = patience.is_zero();
+                    is_stopped = timeout.is_zero();
                     None
                 }
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -220,12 +220,12 @@ fn push_from(
         Ok(outlet) => outlet,
         Err(error) => return Ok(unsent(error)),
     };
-    let heard = Heard::default();
+    let output = RemoteOutput::default();
     let mut options = PushOptions::new();
-    options.remote_callbacks(heard.callbacks(expected));
+    options.remote_callbacks(output.callbacks(expected));
     let pushed = outlet.push(&[format!("{OUTGOING}:{branch}")], Some(&mut options));
     drop(options);
-    let Heard { words, refused, has_moved } = heard;
+    let RemoteOutput { words, refused, has_moved } = output;
     if has_moved.get() {
         return Ok(Try::Moved);
     }
@@ -284,14 +284,14 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
 
 /// What a remote said during a push.
 #[derive(Default)]
-struct Heard {
+struct RemoteOutput {
     words: RefCell<String>,
     /// Why it refuses the ref.
     refused: RefCell<Option<String>>,
     has_moved: Cell<bool>,
 }
 
-impl Heard {
+impl RemoteOutput {
     /// The most bytes of the remote's words that are kept.
     const WORDS: usize = 4096;
 
@@ -448,13 +448,17 @@ impl Repository {
         if inner.is_bare() && has_hooks(inner.path()) {
             return self.advance_through_hooks(branch, commit, expected, options);
         }
-        let way = Move { branch: branch.to_owned(), from: expected.unwrap_or(commit), to: commit };
+        let planned =
+            Move { branch: branch.to_owned(), from: expected.unwrap_or(commit), to: commit };
         // A branch that is new is checked out nowhere.
         let tree = expected.map(|_| CheckedOut::of(inner, branch)).transpose()?.flatten();
         match tree {
-            Some(tree) => tree.follow(files, &way, || move_branch(inner, branch, commit, expected)),
+            Some(tree) => {
+                tree.follow(files, &planned, || move_branch(inner, branch, commit, expected))
+            }
             None => {
-                let _lock = MoveLock::take(self.write_lock(), &way).map_err(PushError::Failed)?;
+                let _lock =
+                    MoveLock::take(self.write_lock(), &planned).map_err(PushError::Failed)?;
                 if expected.is_some() {
                     wait_for_others(inner)?;
                     // It may have been checked out meanwhile.
@@ -497,8 +501,8 @@ impl Repository {
     pub fn recover_moves(&self) {
         recover_all(self.inner());
         MoveLock::remove_unfinished(&self.write_lock());
-        if let Some((_lock, way)) = MoveLock::take_over(&self.write_lock()) {
-            way.remove_ref_lock(self.inner().commondir());
+        if let Some((_lock, planned)) = MoveLock::take_over(&self.write_lock()) {
+            planned.remove_ref_lock(self.inner().commondir());
         }
     }
 

@@ -78,28 +78,28 @@ impl CheckedOut {
     pub(super) fn follow(
         &self,
         files: &[&str],
-        way: &Move,
+        planned: &Move,
         move_branch: impl FnOnce() -> Result<(), PushError>,
     ) -> Result<(), PushError> {
-        let lock = IndexLock::take(self.repository.path(), way).map_err(PushError::Failed)?;
-        let head = || self.repository.refname_to_id(&way.branch).ok().map(id_of);
+        let lock = IndexLock::take(self.repository.path(), planned).map_err(PushError::Failed)?;
+        let head = || self.repository.refname_to_id(&planned.branch).ok().map(id_of);
         // From here on, no commit is made in this working tree, and it is not switched to another branch.
         let checked_out = branch_in(&self.repository, self.repository.path());
-        let is_there = checked_out.as_deref() == Some(&*way.branch);
-        if !is_there || head() != Some(way.from) {
+        let is_there = checked_out.as_deref() == Some(&*planned.branch);
+        if !is_there || head() != Some(planned.from) {
             return Err(PushError::Moved);
         }
         self.check_unchanged(files)?;
         let mut safe = CheckoutBuilder::new();
         safe.safe();
-        let moved = match self.check_out(&lock, way.to, files, &mut safe) {
+        let moved = match self.check_out(&lock, planned.to, files, &mut safe) {
             // Changed since it was checked: nothing is written.
             Err(error @ PushError::Rejected(_)) => return Err(error),
             written => written.and_then(|()| move_branch()),
         };
         if moved.is_err() {
             // Where it may have moved all the same, the files are as it is.
-            let before = head().unwrap_or(way.from);
+            let before = head().unwrap_or(planned.from);
             if let Err(error) = self.check_out(&lock, before, files, &mut forced()) {
                 tracing::error!(%error, root = %self.root.display(), "a working tree is not put back");
             }
@@ -241,9 +241,11 @@ impl CheckedOut {
 
     /// Puts right what a killed process left: files that it wrote are those of the branch again.
     fn recover(&self) -> Result<(), PushError> {
-        let Some((lock, way)) = IndexLock::take_over(self.repository.path()) else { return Ok(()) };
-        way.remove_ref_lock(self.repository.commondir());
-        let (head, files) = self.cut_off(&way).map_err(|it| failed(&it))?;
+        let Some((lock, planned)) = IndexLock::take_over(self.repository.path()) else {
+            return Ok(());
+        };
+        planned.remove_ref_lock(self.repository.commondir());
+        let (head, files) = self.cut_off(&planned).map_err(|it| failed(&it))?;
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         self.check_attributes(&files)?;
         tracing::warn!(root = %self.root.display(), "a write was cut off: its files are put right");
@@ -251,10 +253,10 @@ impl CheckedOut {
     }
 
     /// Returns the commit at which a branch is whose move was cut off, and the files that were written for that.
-    fn cut_off(&self, way: &Move) -> Result<(CommitId, Vec<String>), git2::Error> {
+    fn cut_off(&self, planned: &Move) -> Result<(CommitId, Vec<String>), git2::Error> {
         let tree = |commit| self.repository.find_commit(oid(commit)).and_then(|it| it.tree());
-        let (from, to) = (tree(way.from)?, tree(way.to)?);
-        let head = self.repository.find_reference(&way.branch)?.peel_to_commit()?;
+        let (from, to) = (tree(planned.from)?, tree(planned.to)?);
+        let head = self.repository.find_reference(&planned.branch)?.peel_to_commit()?;
         let changes = self.repository.diff_tree_to_tree(Some(&from), Some(&to), None);
         let mut files = Vec::new();
         for change in changes?.deltas() {

@@ -107,7 +107,7 @@ fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
     Ok(secrets)
 }
 
-/// A push, told by a forge: the branch is fetched now.
+/// A forge reports a push: the branch is fetched now.
 #[utoipa::path(
     post, path = "/webhook/{provider}", operation_id = "webhook", tag = "Webhooks",
     params(("provider" = String, Path)),

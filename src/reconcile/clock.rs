@@ -1,4 +1,4 @@
-//! The clocks, read at the edge of the reconcile loop: its state is handed the time.
+//! The clocks, read at the edge of the reconcile loop: it passes the time to its state.
 #![expect(clippy::disallowed_methods, reason = "the one place of the loop that reads the clocks")]
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The first stage: fetches the branch, and hands its head to the builder.
+//! The first stage: fetches the branch, and passes its head to the builder.
 #![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Fetcher {
         Some(state.requested_fetch.take().unwrap_or(own))
     }
 
-    /// Fetches the branch, and hands its head to the builder if it is a new one. Blocking.
+    /// Fetches the branch, and passes its head to the builder if it is a new one. Blocking.
     ///
     /// # Errors
     ///

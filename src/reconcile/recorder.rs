@@ -23,7 +23,7 @@ use crate::model::CommitId;
 /// How often the clock and the journal's file are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Records events in the journal, and hands them on to the commit statuses.
+/// Records events in the journal, and passes them to the commit statuses.
 #[derive(Debug)]
 pub(super) struct Recorder {
     journal: Mutex<Journal>,

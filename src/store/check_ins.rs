@@ -34,7 +34,7 @@ use crate::model::{GroupId, Map, NODE_VALUES, Value, has_more_values};
 use crate::telemetry::{DropReason, Metrics};
 
 /// The timeout for room in the queue, and then for the disk.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The bytes from which on a row is large: a read waits for memory before it reads such a row.
 pub(crate) const LARGE_ROW: usize = 256 << 10;
@@ -130,7 +130,7 @@ impl CheckIns {
             return Err(error);
         }
         let room = self.0.pending.room(received.bytes());
-        let room = tokio::time::timeout(PATIENCE, room).await.ok().flatten();
+        let room = tokio::time::timeout(TIMEOUT, room).await.ok().flatten();
         let room = room.ok_or_else(|| {
             StoreError::new(
                 StoreFault::Busy,
@@ -140,13 +140,13 @@ impl CheckIns {
         })?;
         let (receipt, written) = oneshot::channel();
         self.0.put(name, received.into(), room, Some(receipt));
-        match tokio::time::timeout(PATIENCE, written).await {
+        match tokio::time::timeout(TIMEOUT, written).await {
             Ok(Ok(written)) => written,
             Ok(Err(_)) => Err(StoreError::new(StoreFault::Io, "written", "the daemon stops")),
             Err(_) => Err(StoreError::new(
                 StoreFault::Io,
                 "written",
-                format!("the disk did not answer for {} s", PATIENCE.as_secs()),
+                format!("the disk did not answer for {} s", TIMEOUT.as_secs()),
             )),
         }
     }

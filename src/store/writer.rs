@@ -79,11 +79,11 @@ impl StoreWriter {
         self.preparation.lock()
     }
 
-    /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
+    /// Opens the store and writes what comes in until stopped; calls `on_change` when something is wrong
     /// and when it is well again. Blocking.
-    pub(super) fn keep_writing(&self, tell: &dyn Fn(&StoreHealth)) {
+    pub(super) fn keep_writing(&self, on_change: &dyn Fn(&StoreHealth)) {
         priority::yield_to_requests();
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut retry = RETRY.0;
         #[expect(clippy::disallowed_methods, reason = "time passes for a store")]
         let clocks = || (Instant::now(), Timestamp::now());
@@ -99,9 +99,9 @@ impl StoreWriter {
             }
             let health = self.file.state().health.clone();
             let now = format!("{health:?}");
-            if now != told {
-                tell(&health);
-                told = now;
+            if now != reported {
+                on_change(&health);
+                reported = now;
             }
             let mut queue = self.pending.queue();
             if queue.stopping && (queue.is_empty() || done.is_err()) {

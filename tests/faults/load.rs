@@ -281,7 +281,7 @@ pub(crate) fn ask(
 
 /// Sends a request; the connection may be silent for so long.
 pub(crate) fn ask_within(
-    patience: Duration,
+    timeout: Duration,
     address: &str,
     method: &str,
     path: &str,
@@ -293,7 +293,7 @@ pub(crate) fn ask_within(
         other => format!("{other:?}"),
     };
     let mut stream = TcpStream::connect(address).map_err(kind)?;
-    stream.set_read_timeout(Some(patience)).map_err(kind)?;
+    stream.set_read_timeout(Some(timeout)).map_err(kind)?;
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -61,7 +61,7 @@ const LARGE_NODES_MIB: u64 = 192;
 const ALONE: u64 = 8;
 
 /// How long the longest answer of a probe may take: machines are slow, and so is this build.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn campaign(size: Size, together: Duration) -> Seen {
     let site = Site::new(size);
@@ -107,7 +107,7 @@ fn run(site: &Site, attacks: &[&'static Attack], time: Duration, peaks: &mut Pea
                 (attack.name, attacker)
             })
             .collect();
-        let probes = scope.spawn(|| site.probe(stop, PATIENCE));
+        let probes = scope.spawn(|| site.probe(stop, TIMEOUT));
         let clients: Vec<_> =
             (0..4).map(|client| scope.spawn(move || site.ask_and_compare(client, stop))).collect();
         for (name, attacker) in attackers {

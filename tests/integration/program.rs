@@ -82,7 +82,7 @@ pub(crate) struct Daemon {
 }
 
 /// How long a daemon may take to start or to reach a state; a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How long a request may be without a byte of its answer, so that one that hangs fails and the log is shown.
 const HUNG: Duration = Duration::from_mins(5);
@@ -125,7 +125,7 @@ impl Daemon {
         });
         let mut said = Vec::new();
         loop {
-            match lines.recv_timeout(PATIENCE) {
+            match lines.recv_timeout(TIMEOUT) {
                 Ok(Ok(address)) => return Self { child: Some(child), address, log },
                 Ok(Err(line)) => said.push(line),
                 Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
@@ -192,7 +192,7 @@ impl Daemon {
 
     /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !holds(self) {
             assert!(Instant::now() < deadline, "waited in vain until {what}");
             std::thread::sleep(Duration::from_millis(10));

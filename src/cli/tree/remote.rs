@@ -22,7 +22,7 @@ use crate::http::types::{Explanation, IndividualClassification, LocatedValue};
 use crate::model::{Individual, Interpolation, Node};
 
 /// How long a daemon may take for an answer.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The explanation document of a daemon, and the groups of the commit that it comes from.
 pub(super) struct RemoteExplanation {
@@ -39,7 +39,7 @@ pub(super) fn ask(
     node: &str,
     output: &mut Output,
 ) -> Result<RemoteExplanation> {
-    let daemon = identity.client_of_first(server, PATIENCE, output)?;
+    let daemon = identity.client_of_first(server, TIMEOUT, output)?;
     let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
     let path = format!("/v1/classified/nodes/{name}/explanation");
     let (commit, reply) = daemon.get_json_of_commit(&path)?;

@@ -16,7 +16,7 @@ struct Stretch {
 }
 
 /// Returns the places of a common subsequence: a longest one for lists that are short or differ in one stretch.
-/// In long ones, values that both have equally often divide the lists, as unique lines do in a patience diff.
+/// In long ones, values that both have equally often divide the lists, as unique lines do in `git diff --patience`.
 pub(super) fn common(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut work = WORK;

@@ -1,4 +1,4 @@
-//! The refs that a remote has, as it tells them on every connection.
+//! The refs that a remote has, as it lists them on every connection.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,7 +78,7 @@ impl Advertised {
     /// Returns the commit of a ref by its full name, or what it names if it names none.
     pub(super) fn commit_of(&self, name: &str) -> Option<Oid> {
         let itself = self.refs.get(name)?;
-        // An annotated tag is told twice: itself, and what it leads to.
+        // The remote lists an annotated tag twice: itself, and what it leads to.
         Some(*self.refs.get(&format!("{name}^{{}}")).unwrap_or(itself))
     }
 

@@ -14,7 +14,7 @@ use crate::git::options::ObjectLimits;
 pub(in crate::git) const STRUCTURE: u64 = 8 << 20;
 
 /// The most bytes beside packs: the list of refs, and progress for people.
-const TALK: u64 = 64 << 20;
+const BESIDE_PACKS: u64 = 64 << 20;
 
 /// The most bytes of output read per step.
 const SCRATCH: usize = 16 << 10;
@@ -32,7 +32,7 @@ pub(super) enum Excess {
 #[derive(Debug)]
 pub(super) struct Guard {
     frame: Frame,
-    talk: u64,
+    beside_packs: u64,
     pack: Pack,
 }
 
@@ -48,7 +48,7 @@ enum Frame {
 
 impl Guard {
     pub(super) fn new(limits: ObjectLimits) -> Self {
-        Self { frame: Frame::Length(Vec::new()), talk: 0, pack: Pack::new(limits) }
+        Self { frame: Frame::Length(Vec::new()), beside_packs: 0, pack: Pack::new(limits) }
     }
 
     /// Takes the next bytes.
@@ -59,7 +59,7 @@ impl Guard {
                 Frame::Length(digits) => {
                     digits.push(*first);
                     bytes = rest;
-                    self.talk += 1;
+                    self.beside_packs += 1;
                     if digits.len() < 4 {
                         continue;
                     }
@@ -90,13 +90,15 @@ impl Guard {
                     if *is_pack {
                         self.pack.take(now)?;
                     } else {
-                        self.talk += now.len() as u64;
+                        self.beside_packs += now.len() as u64;
                     }
                     self.end_packet();
                 }
             }
-            if self.talk > TALK {
-                return Err(Excess::Limit(format!("it sends more than {TALK} bytes of refs")));
+            if self.beside_packs > BESIDE_PACKS {
+                return Err(Excess::Limit(format!(
+                    "it sends more than {BESIDE_PACKS} bytes of refs"
+                )));
             }
         }
         Ok(())

@@ -136,7 +136,7 @@ async fn connect(
         client::connect(Arc::new(config), (host, port), client).await.map_err(|error| {
             let refused = refused.lock().take();
             refused.map_or_else(
-                || tell(attempt, &error),
+                || described(attempt, &error),
                 |detail: String| attempt.error(FetchFailure::HostKeyMismatch, detail),
             )
         })?;
@@ -145,14 +145,14 @@ async fn connect(
     let key = PrivateKeyWithHashAlg::new(Arc::new(key), hash.or(Some(HashAlg::Sha256)));
     let user = user(url);
     let accepted =
-        session.authenticate_publickey(user, key).await.map_err(|it| tell(attempt, &it))?;
+        session.authenticate_publickey(user, key).await.map_err(|it| described(attempt, &it))?;
     if !accepted.success() {
         let detail = format!("the host does not accept the key for the user `{user}`");
         return Err(attempt.error(FetchFailure::AuthenticationFailed, detail));
     }
-    let channel = session.channel_open_session().await.map_err(|it| tell(attempt, &it))?;
+    let channel = session.channel_open_session().await.map_err(|it| described(attempt, &it))?;
     let command = format!("{command} {}", quoted(&url.ssh_path()));
-    channel.exec(true, command).await.map_err(|it| tell(attempt, &it))?;
+    channel.exec(true, command).await.map_err(|it| described(attempt, &it))?;
     Ok((session, channel))
 }
 
@@ -192,7 +192,7 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-fn tell(attempt: &Attempt, error: &russh::Error) -> FetchError {
+fn described(attempt: &Attempt, error: &russh::Error) -> FetchError {
     let failure = match error {
         russh::Error::IO(error) => match error.kind() {
             io::ErrorKind::TimedOut => FetchFailure::Timeout,
@@ -336,7 +336,7 @@ impl Write for Stream {
         let attempt = Arc::clone(&self.attempt);
         attempt.note_sent(buffer);
         let sent = within(&self.runtime, &attempt, self.channel.data(buffer))
-            .and_then(|sent| sent.map_err(|error| tell(&attempt, &error)));
+            .and_then(|sent| sent.map_err(|error| described(&attempt, &error)));
         sent.map(|()| buffer.len()).map_err(|error| attempt.fail_io(error))
     }
 

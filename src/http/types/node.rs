@@ -158,7 +158,7 @@ impl FactsUpload {
     }
 }
 
-/// Facts were stored, as Foreman's clients are told it.
+/// Facts were stored: the answer that Foreman's clients expect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoredFacts {
     /// Always 1: clients expect a number.

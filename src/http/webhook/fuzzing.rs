@@ -1,4 +1,4 @@
-//! The door of `fuzz/` to deliveries.
+//! The entry point of `fuzz/` to deliveries.
 
 use axum::http::{HeaderMap, HeaderName};
 

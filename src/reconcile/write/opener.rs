@@ -18,7 +18,7 @@ use crate::reconcile::supervise::supervised;
 
 /// How long a client waits for the pull request of its proposal, beside the call that is under way: as long as one
 /// call may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many pull requests wait at most.
 const WAITING: usize = 1_000;
@@ -166,7 +166,7 @@ impl OpenerQueue {
     fn impatient(&mut self, health: ForgeHealth, now: Instant) -> Vec<WaitingClient> {
         let is_impatient = |it: &WaitingClient| match health {
             ForgeHealth::Fails => true,
-            ForgeHealth::Answers => now.saturating_duration_since(it.since) >= PATIENCE,
+            ForgeHealth::Answers => now.saturating_duration_since(it.since) >= TIMEOUT,
         };
         let waiting = self.waiting.iter_mut();
         waiting.filter_map(|it| it.client.take_if(|client| is_impatient(client))).collect()

@@ -180,7 +180,7 @@ impl Site {
     }
 
     /// Sends the probes of an orchestrator until the end; returns the time of the slowest answer.
-    pub(super) fn probe(&self, stop: &Stop, patience: Duration) -> Duration {
+    pub(super) fn probe(&self, stop: &Stop, timeout: Duration) -> Duration {
         let mut slowest = Duration::ZERO;
         while !stop.is_over() {
             for path in ["/livez", "/readyz"] {
@@ -191,7 +191,7 @@ impl Site {
             }
             stop.sleep(Duration::from_millis(500));
         }
-        assert!(slowest < patience, "a probe took {slowest:?}");
+        assert!(slowest < timeout, "a probe took {slowest:?}");
         slowest
     }
 

@@ -18,7 +18,7 @@ use crate::program::Daemon;
 const RECOVERY: Duration = Duration::from_secs(10);
 
 /// How long a commit may take until it is live, at the end of the run.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How many commits are kept for diffs.
 const RECENT: usize = 5;
@@ -239,7 +239,7 @@ impl<'a> Conductor<'a> {
     /// Waits until the head of the branch is live.
     fn await_head(&self) {
         let head = self.hub.head_id();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.status()["active"]["commit"] != head.as_str() {
             if Instant::now() > deadline {
                 let status = self.status();

@@ -12,7 +12,7 @@ use super::tally::Needs;
 use crate::load::{ask, ask_within};
 
 /// How long a person or a pipeline waits: pages and diffs yield to agents, and `clade diff` waits as long.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Loads one page of the console after the other.
 pub(super) fn load_pages(site: &Site<'_>, fleet: &Fleet) {
@@ -124,7 +124,7 @@ fn timed(times: &Mutex<Histogram>, get: impl FnOnce() -> Option<String>) -> Opti
 
 fn get(site: &Site<'_>, path: &str) -> Option<String> {
     let failed = |what: &str| site.tally.failed(Needs::Daemon, &format!("{path}: {what}"));
-    match ask_within(PATIENCE, &site.address, "GET", path, "") {
+    match ask_within(TIMEOUT, &site.address, "GET", path, "") {
         Ok((head, body)) if head.starts_with("HTTP/1.1 200") => return Some(body),
         Ok((head, _)) => failed(head.lines().next().unwrap_or_default()),
         Err(why) => failed(&why),

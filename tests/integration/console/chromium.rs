@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::program::{Daemon, root};
 
 /// How long the driver may take to start, and a page to load or to be in a state.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A browser with a profile of its own; it ends when this is dropped.
 pub(crate) struct Chromium {
@@ -77,7 +77,7 @@ fn try_driver(directory: &Path) -> std::io::Result<Option<(Child, String)>> {
             }
         }
     });
-    match ports.recv_timeout(PATIENCE) {
+    match ports.recv_timeout(TIMEOUT) {
         Ok(port) => Ok(Some((child, format!("127.0.0.1:{port}")))),
         Err(RecvTimeoutError::Disconnected) => {
             child.wait()?;
@@ -89,9 +89,9 @@ fn try_driver(directory: &Path) -> std::io::Result<Option<(Child, String)>> {
 
 /// Sends a command to the driver and returns the status and the value of its answer.
 fn call(driver: &str, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
-    let deadline = Instant::now() + PATIENCE + Duration::from_secs(30);
+    let deadline = Instant::now() + TIMEOUT + Duration::from_secs(30);
     let mut stream = TcpStream::connect(driver)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -190,7 +190,7 @@ impl Chromium {
     pub(crate) fn wait_until(&self, script: &str) {
         let began = Instant::now();
         while self.run(script) != Value::Bool(true) {
-            assert!(began.elapsed() < PATIENCE, "never: {script}: {}", self.text());
+            assert!(began.elapsed() < TIMEOUT, "never: {script}: {}", self.text());
             std::thread::sleep(Duration::from_millis(50));
         }
     }

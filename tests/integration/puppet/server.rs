@@ -19,7 +19,7 @@ pub(super) enum Way {
 }
 
 /// How long the server may take to start or to reload its settings.
-const PATIENCE: Duration = Duration::from_mins(15);
+const TIMEOUT: Duration = Duration::from_mins(15);
 
 /// A Puppet Server; everything that it writes is in one directory.
 pub(super) struct PuppetServer {
@@ -198,7 +198,7 @@ dropsonde: {{ enabled: false }}
 
     /// Waits until the server has counted a start.
     fn wait_for_start(&mut self, number: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while fs::read_to_string(self.path("run/restart")).unwrap().trim() != number {
             let ended = self.process.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}: {}", self.log());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long `PuppetDB` may take to start.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 
 const JAR: &str = "/usr/share/puppetdb/puppetdb.jar";
 
@@ -172,7 +172,7 @@ impl PuppetDb {
             .stderr(output)
             .spawn();
         pdb.process = Some(process.unwrap());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let ended = pdb.process.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}: {}", pdb.log());

@@ -128,7 +128,7 @@ RSpec.describe Puppet::Node::Clade do
     'a server without a snapshot' => [503, '{"kind":"no-snapshot","msg":"x"}'],
     'a page that is not JSON' => [200, '<html>'],
     'JSON that is not an answer' => [200, '{}'],
-    'a refusal to talk to us' => [401, '{"kind":"user-unauthenticated","msg":"x"}'],
+    'a refusal to answer us' => [401, '{"kind":"user-unauthenticated","msg":"x"}'],
     'a server that hangs' => [:hang]
   }.each do |what, failure|
     it "asks another server after #{what}" do

@@ -205,7 +205,7 @@ fn accept(
 ) -> Result<BodyReader<'static>, FetchError> {
     let status = response.status();
     let answered = |failure| attempt.error(failure, format_args!("it answered {status}"));
-    // What answers with another status may be a proxy whose patience is over: the server behind it goes on.
+    // What answers with another status may be a proxy whose timeout is over: the server behind it goes on.
     if (status.is_redirection() || status.is_client_error())
         && status != StatusCode::REQUEST_TIMEOUT
     {
