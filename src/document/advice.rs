@@ -32,7 +32,8 @@ impl SyntaxAdvice {
 pub(super) fn advise(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let at = at.min(text.len());
     let before = || last_line(text, at);
-    in_quotes(text, at)
+    conflict(text, at)
+        .or_else(|| in_quotes(text, at))
         .or_else(|| tab(text, at))
         .or_else(|| hard_space(text, line_start(text, at)))
         .or_else(|| behind_quotes(text, at))
@@ -70,6 +71,28 @@ fn lines_above(text: &str, at: usize) -> impl Iterator<Item = usize> {
         start.checked_sub(1).map(|end| line_start(text, end))
     });
     starts.skip(1).filter(move |start| !is_blank_or_comment(line(text, *start)))
+}
+
+/// The marks that git writes into a file which it could not merge. They stop the parser in their own line or below.
+fn conflict(text: &str, at: usize) -> Option<SyntaxAdvice> {
+    let next = (line_end(text, at) + 1).min(text.len());
+    let above = text.get(..line_end(text, next))?;
+    let marked = |text: &str, mark: &str| match text.starts_with(mark) {
+        true => Some(0),
+        false => text.find(&format!("\n{mark}")).map(|it| it + 1),
+    };
+    let whole = marked(above, "<<<<<<< ")
+        .filter(|start| text.get(*start..).is_some_and(|it| marked(it, ">>>>>>> ").is_some()));
+    // One of the lines may be left.
+    let is_mark = |start: &usize| {
+        let line = line(text, *start).trim_end();
+        ["<<<<<<< ", ">>>>>>> "].iter().any(|it| line.starts_with(it)) || line == "======="
+    };
+    let left = || std::iter::once(line_start(text, at)).chain(last_line(text, at)).find(is_mark);
+    let start = whole.or_else(left)?;
+    let message = "git could not merge this part of the file: both versions stand here";
+    let help = "keep what is right of both, remove the lines that start with `<<<<<<<`, `=======` and `>>>>>>>`, and `git add` the file";
+    Some(SyntaxAdvice::new((start, line_end(text, start)), message, help))
 }
 
 /// A string in quotes that opens here: an escape that is none, or no end.
