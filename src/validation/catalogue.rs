@@ -46,7 +46,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<En
     // An empty file says no more than that the environment exists, as one without classes does.
     let mut nothing = Node { content: Content::Mapping(Vec::new()), span: Span::START };
     let document = single(documents, reader).unwrap_or(&mut nothing);
-    reader.mapping(document, "an environment", KEYS)?;
+    reader.document(document, "an environment", KEYS, &|_| None)?;
     let name: EnvironmentName = match document.get("name") {
         Some(node) => reader.parsed(node, "`name`")?,
         None => match stem(&reader.file).parse() {

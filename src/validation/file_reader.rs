@@ -135,8 +135,7 @@ impl FileReader {
         self.mapping_or(node, what, known, &|_| None)
     }
 
-    /// Returns the entries of a mapping, having complained of unknown keys; `familiar` says what is meant
-    /// by some of them.
+    /// As [`FileReader::mapping`]; `familiar` says what is meant by some unknown keys.
     pub(super) fn mapping_or<'n>(
         &mut self,
         node: &'n Node,
@@ -144,11 +143,46 @@ impl FileReader {
         known: &[&str],
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) -> Option<&'n [Entry]> {
-        let Content::Mapping(entries) = &node.content else {
-            let message = format!("{what}: expected a mapping, found {}", node.type_name());
-            self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
-            return None;
-        };
+        let entries = self.mapping_entries(node, what, || known_keys_help(node, known))?;
+        self.check_keys(entries, what, known, familiar);
+        Some(entries)
+    }
+
+    /// As [`FileReader::mapping_or`], for a whole document.
+    pub(super) fn document<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+        known: &[&str],
+        familiar: &dyn Fn(&Entry) -> Option<String>,
+    ) -> Option<&'n [Entry]> {
+        let entries = self.mapping_entries(node, what, || document_help(node, known))?;
+        self.check_keys(entries, what, known, familiar);
+        Some(entries)
+    }
+
+    fn mapping_entries<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+        help: impl FnOnce() -> Option<String>,
+    ) -> Option<&'n [Entry]> {
+        if let Content::Mapping(entries) = &node.content {
+            return Some(entries);
+        }
+        let message = format!("{what}: expected a mapping, found {}", node.type_name());
+        self.add(Kind::SchemaViolation, node.span, message).help = help();
+        None
+    }
+
+    /// Complains of unknown keys; `familiar` says what is meant by some of them.
+    fn check_keys(
+        &mut self,
+        entries: &[Entry],
+        what: impl Display + Copy,
+        known: &[&str],
+        familiar: &dyn Fn(&Entry) -> Option<String>,
+    ) {
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             if self.is_full() {
                 // The text of a finding that is only counted is never shown, and takes time to make.
@@ -160,14 +194,7 @@ impl FileReader {
                 familiar(entry).or_else(|| hard_space(&entry.key)).unwrap_or_else(
                     || match closest(&entry.key, known.iter().copied()) {
                         Some(similar) => format!("did you mean `{similar}`?"),
-                        None => format!(
-                            "the keys are {}",
-                            known
-                                .iter()
-                                .map(|key| format!("`{key}`"))
-                                .collect::<Vec<_>>()
-                                .join(", ")
-                        ),
+                        None => keys_help(known),
                     },
                 );
             let message = format!("unknown key `{}` in {what}", entry.key);
@@ -177,7 +204,6 @@ impl FileReader {
             found.help = Some(help);
             self.keep(found);
         }
-        Some(entries)
     }
 
     pub(super) fn text<'n>(
@@ -359,15 +385,10 @@ impl FileReader {
         node: &'n Node,
         what: impl Display + Copy,
     ) -> &'n [Entry] {
-        match &node.content {
-            Content::Mapping(entries) => entries,
-            Content::Scalar(Value::Null) => &[],
-            _ => {
-                let message = format!("{what}: expected a mapping, found {}", node.type_name());
-                self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
-                &[]
-            }
+        if node.is_null() {
+            return &[];
         }
+        self.mapping_entries(node, what, || mapping_help(node)).unwrap_or_default()
     }
 
     fn key<K: FromStr<Err = NameError>>(&mut self, entry: &Entry) -> Option<K> {
@@ -406,13 +427,40 @@ fn help_of_overridden(variable: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns how what stands in the place of a mapping is written as one.
+/// Returns which keys a mapping can have.
+fn keys_help(known: &[&str]) -> String {
+    let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+    format!("the keys are {}", known.join(", "))
+}
+
+/// Returns how what stands in the place of a document is written as one.
+fn document_help(node: &Node, known: &[&str]) -> Option<String> {
+    match node.elements().first() {
+        Some(first) if first.as_str().is_none() => {
+            Some("a document has one mapping; part several by lines with `---`".to_owned())
+        }
+        _ => known_keys_help(node, known),
+    }
+}
+
+/// Returns how what stands in the place of a mapping with known keys is written as one.
+fn known_keys_help(node: &Node, known: &[&str]) -> Option<String> {
+    let word = node.elements().first().unwrap_or(node).as_str();
+    let is_value = |it: &str| !it.contains([':', '=']) && !known.contains(&it);
+    if word.is_some_and(is_value) { Some(keys_help(known)) } else { mapping_help(node) }
+}
+
+/// Returns how what stands in the place of a mapping with any keys is written as one.
 fn mapping_help(node: &Node) -> Option<String> {
     if let Some(first) = node.elements().first() {
-        return Some(match first.as_str() {
-            Some(name) => format!("write each as a key with its value: `{name}: {{}}`"),
-            None => "a document has one mapping; part several by lines with `---`".to_owned(),
-        });
+        if let Some(entry) = first.entries().first() {
+            let key = &entry.key;
+            return Some(format!(
+                "leave out the list, its `- ` or brackets, so that `{key}` is a key here"
+            ));
+        }
+        let name = first.as_str()?;
+        return Some(format!("write each as a key with its value: `{name}: {{}}`"));
     }
     let text = node.as_str().filter(|it| it.len() < 100)?;
     if let Some((key, value)) = text.split_once(" => ").or_else(|| text.split_once(" = ")) {

@@ -141,7 +141,7 @@ fn familiar(entry: &Entry) -> Option<String> {
 
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
     let errors_before = reader.errors;
-    reader.mapping_or(document, "a group", KEYS, &familiar)?;
+    reader.document(document, "a group", KEYS, &familiar)?;
     let name = read_name(document, reader);
     let environment: Option<EnvironmentName> = match document.get("environment") {
         Some(node) => reader.parsed(node, "`environment`"),

@@ -39,7 +39,7 @@ pub(super) const KEYS: &[&str] = &["name", "classes", "variables", "config_data"
 /// The values are taken out of the document: a copy of them would take as much memory again.
 pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<NodeFile> {
     let document = single(documents, reader)?;
-    reader.mapping(document, "a node", KEYS)?;
+    reader.document(document, "a node", KEYS, &|_| None)?;
     let name = match document.get("name") {
         Some(node) => reader.text(node, "`name`")?.to_owned(),
         None => stem(&reader.file).to_owned(),

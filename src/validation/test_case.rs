@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::certname;
 use super::file_reader::FileReader;
 use crate::diagnostic::{Diagnostic, Kind, Place};
-use crate::document::Node;
+use crate::document::{Entry, Node};
 use crate::model::{Classes, EnvironmentName, Map, Table, Value, VariableName};
 
 /// A classification test.
@@ -167,9 +167,17 @@ fn object(node: Node, what: &str, reader: &mut FileReader) -> Map<String, Value>
     reader.entries(node, what).into_iter().map(|it| (it.key, it.value.into_value())).collect()
 }
 
+/// Returns what is meant by a key of the API's answers.
+fn familiar(entry: &Entry) -> Option<String> {
+    let is_answer = matches!(entry.key.as_str(), "parameters" | "params" | "vars");
+    is_answer.then(|| {
+        "did you mean `variables`? parameters of a class stand in `classes`, below it".to_owned()
+    })
+}
+
 fn read_expectation(mut node: Node, reader: &mut FileReader) -> Option<Expectation> {
     let errors_before = reader.errors;
-    reader.mapping(&node, "`expect`", EXPECT)?;
+    reader.mapping_or(&node, "`expect`", EXPECT, &familiar)?;
     let groups = node.get("groups").and_then(|it| reader.texts(it, "`groups`"));
     let classes = node.take("classes").map(|it| reader.classes(it, "`classes`"));
     let variables = node.take("variables").map(|it| reader.variables(it));
