@@ -26,6 +26,11 @@ pub(super) fn check(name: &str, role: CertnameRole, span: Span, reader: &mut Fil
     reader.add(kind, span, message).help = Some(help);
 }
 
+/// Returns whether a text is meant as a pattern and not as a certname.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '^', '$', '|', '[', '(', '\\'])
+}
+
 /// Returns why no node has a certname, and what to do.
 fn suspicion(name: &str, role: CertnameRole) -> Option<(String, String)> {
     let is_usual = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_');
@@ -45,8 +50,8 @@ fn suspicion(name: &str, role: CertnameRole) -> Option<(String, String)> {
         let message = format!("the certname {} starts or ends with a blank", quote(name));
         return Some((message, format!("write `{}`", name.trim())));
     }
-    if name.contains(['*', '?', '^', '$', '|', '[', '(', '\\']) {
-        // An operand that is a glob is told as such.
+    if is_pattern(name) {
+        // The rule says so of its own operand.
         let what = match role {
             CertnameRole::Pin => "a pin is the certname of one node",
             CertnameRole::Node => "this is the certname of one node",

@@ -253,6 +253,15 @@ fn is_certname(path: &Path) -> bool {
     }
 }
 
+/// Returns the regular expression that is meant by an operand of `=`. What no certname has may stand in other values.
+fn meant_pattern(path: &Path, operand: &str) -> Option<String> {
+    let glob = from_glob(operand);
+    match is_certname(path) {
+        true => glob.or_else(|| certname::is_pattern(operand).then(|| operand.to_owned())),
+        false => glob.filter(|_| operand.contains('*')),
+    }
+}
+
 fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
     let operand = test.comparison.operand();
     if let Some(inside) = opens_foreign_quote(operand) {
@@ -283,7 +292,7 @@ fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
             }
         }
         Comparison::Equals(text) => {
-            if is_certname(&test.path) {
+            if is_certname(&test.path) && opens_foreign_quote(operand).is_none() {
                 certname::check(
                     text,
                     certname::CertnameRole::Operand,
@@ -291,7 +300,7 @@ fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
                     reader,
                 );
             }
-            if let Some(pattern) = from_glob(text).filter(|_| text.contains('*')) {
+            if let Some(pattern) = meant_pattern(&test.path, text) {
                 let message = format!("`=` compares the whole text, so `{text}` is not a pattern");
                 let help = format!("write `~` with the regular expression `{pattern}`");
                 reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
-use crate::rule::{self, Claim, Prover, decide_by_name};
+use crate::rule::{self, Claim, Prover, decide_by_name, opens_foreign_quote};
 
 /// How many steps the proofs of a commit may take together; shared out among its groups, so that what
 /// is found of a group depends on its own rules alone.
@@ -161,6 +161,10 @@ impl<'h> TreeWalk<'h, '_> {
     /// Reports a rule that no node meets.
     fn report(&mut self, index: GroupIndex, rule: &'h Condition) -> Option<Diagnostic> {
         let core = self.core(index, rule);
+        // Quotes that are letters of a value are a finding of the rule by themselves.
+        if core.iter().any(|it| has_foreign_quotes(it.condition)) {
+            return None;
+        }
         let group = self.hierarchy.group(index);
         let written = self.places.of(group.id)?;
         let place = written.rule_place().unwrap_or_else(|| written.place());
@@ -253,6 +257,10 @@ impl<'h> TreeWalk<'h, '_> {
         }
         kept.into_iter().filter_map(|it| terms.get(it).copied()).collect()
     }
+}
+
+fn has_foreign_quotes(condition: &Condition) -> bool {
+    matches!(condition, Condition::Test(test) if opens_foreign_quote(test.comparison.operand()).is_some())
 }
 
 /// Collects the conditions that must hold: those joined by `and`.
