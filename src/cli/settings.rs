@@ -19,6 +19,7 @@ use relations::{faults, present};
 
 use super::command_line::CommandLine;
 use crate::config::{FileSetting, KnownSetting, Takes, read_bounded, read_settings};
+use crate::validation::SETTINGS_KEYS;
 
 /// The command that a settings file is for.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,13 @@ fn has_value_named(arg: &Arg, is_named: impl Fn(&str) -> bool) -> bool {
     arg.get_value_names().unwrap_or_default().iter().any(|it| is_named(it.as_str()))
 }
 
+/// Says of a key of a group repository's settings that it belongs in another file, which may have the same name.
+fn of_repository(key: &str) -> Option<String> {
+    SETTINGS_KEYS.contains(&key).then(|| {
+        "it belongs in the `clade.yaml` of the group repository, which is another file".to_owned()
+    })
+}
+
 impl SettingsFile {
     /// Where there is no file.
     pub(super) fn none(of: FileOf) -> Self {
@@ -82,9 +90,10 @@ impl SettingsFile {
     pub(super) fn read(of: FileOf, path: &Path, definition: &Command) -> Result<Self> {
         let bytes = read_bounded(path)
             .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
-        let settings = read_settings(&bytes, &of.known(definition)).map_err(|error| {
-            anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
-        })?;
+        let settings =
+            read_settings(&bytes, &of.known(definition), &of_repository).map_err(|error| {
+                anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
+            })?;
         Ok(Self { of, path: Some(path.to_owned()), settings })
     }
 

@@ -60,7 +60,7 @@ impl SettingsError {
     }
 }
 
-/// Reads a settings file; `_` in a key is as good as `-`.
+/// Reads a settings file; `_` in a key is as good as `-`. `foreign` says where a key belongs that is not known here.
 ///
 /// # Errors
 ///
@@ -68,6 +68,7 @@ impl SettingsError {
 pub fn read_settings(
     bytes: &[u8],
     known: &[KnownSetting],
+    foreign: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<FileSetting>, SettingsError> {
     let contents = document::read(bytes, &Limits::DEFAULT);
     let fault = contents.faults.into_iter().find(|it| it.kind != FaultKind::AmbiguousScalar);
@@ -93,8 +94,10 @@ pub fn read_settings(
         .map(|entry| {
             let name = entry.key.replace('_', "-");
             let Some(setting) = known.iter().find(|it| it.name == name) else {
-                let help = closest(&name, known.iter().map(|it| it.name.as_str()));
-                let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+                let similar = || closest(&name, known.iter().map(|it| it.name.as_str()));
+                let similar = || similar().map(|it| format!("did you mean `{it}`?"));
+                let help = foreign(&entry.key).or_else(similar);
+                let help = help.map(|it| format!("; {it}")).unwrap_or_default();
                 let message = format!("unknown setting `{}`{help}", entry.key);
                 return Err(SettingsError::at(entry.key_span, message));
             };
@@ -158,6 +161,10 @@ fn string_help(node: &Node, takes: Takes) -> &'static str {
 mod tests {
     use super::*;
 
+    fn foreign(key: &str) -> Option<String> {
+        (key == "policy").then(|| "it belongs elsewhere".to_owned())
+    }
+
     fn known() -> Vec<KnownSetting> {
         [
             ("repo", Takes::One),
@@ -175,7 +182,7 @@ mod tests {
     #[test]
     fn settings_have_the_names_of_the_flags() {
         let text = "repo: /srv/groups.git\ndata_dir: /var/lib/clade\nallow-anonymous: true\nfetch-refspec: [a, b]\n";
-        let read = read_settings(text.as_bytes(), &known()).unwrap();
+        let read = read_settings(text.as_bytes(), &known(), &foreign).unwrap();
         let read: Vec<(&str, String, u32, u32)> = read
             .iter()
             .map(|it| (it.name.as_str(), it.values.join(" "), it.line, it.column))
@@ -189,7 +196,7 @@ mod tests {
                 ("fetch-refspec", "a b".to_owned(), 4, 16),
             ]
         );
-        assert_eq!(read_settings(b"# nothing\n", &known()), Ok(Vec::new()));
+        assert_eq!(read_settings(b"# nothing\n", &known(), &foreign), Ok(Vec::new()));
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
         for text in
             ["commit-budget: {groups: 5, depth: 9}\n", "commit-budget: ['groups=5', 'depth=9']\n"]
         {
-            let read = read_settings(text.as_bytes(), &known()).unwrap();
+            let read = read_settings(text.as_bytes(), &known(), &foreign).unwrap();
             assert_eq!(read.first().unwrap().values, ["groups=5", "depth=9"]);
         }
     }
@@ -210,6 +217,7 @@ mod tests {
                 "line 1, column 25: expected a number for `groups`, found a string",
             ),
             ("listn: x\n", "line 1, column 1: unknown setting `listn`; did you mean `listen`?"),
+            ("policy: {}\n", "line 1, column 1: unknown setting `policy`; it belongs elsewhere"),
             (
                 "repo: 5\n",
                 "line 1, column 7: `repo`: expected a string, found a number; put it in quotes",
@@ -232,7 +240,7 @@ mod tests {
             ("repo: [\n", "line 1, column 7: the `[` that opens here is not closed"),
             ("repo: a\n---\nrepo: b\n", "line 3, column 1: the settings are one document"),
         ] {
-            let error = read_settings(text.as_bytes(), &known()).unwrap_err().to_string();
+            let error = read_settings(text.as_bytes(), &known(), &foreign).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
     }

@@ -163,7 +163,8 @@ pub(super) fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-pub(super) fn is_yaml(path: &str) -> bool {
+/// Returns whether a file is one of YAML by its name.
+pub fn is_yaml(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension);
     matches!(extension, Some("yaml" | "yml"))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::daemon_settings::DAEMON_SETTINGS;
 use super::file_reader::FileReader;
 use super::individual::single;
 use super::layout::{Layout, Strictness, ValidationPolicy};
@@ -9,10 +10,11 @@ use super::reading::{FileParts, FileReading, read_file};
 use super::schema_settings::read_schemas;
 use super::source::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::Kind;
-use crate::document::{self, Content, Limits, Node};
+use crate::document::{self, Content, Entry, Limits, Node};
 use crate::model::{Budget, Interpolation, Meter};
 
-const KEYS: &[&str] = &[
+/// The keys of the file.
+pub const SETTINGS_KEYS: &[&str] = &[
     "groups",
     "nodes",
     "environments",
@@ -65,7 +67,7 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
 }
 
 fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) {
-    if reader.mapping(document, "`clade.yaml`", KEYS).is_none() {
+    if reader.document(document, "`clade.yaml`", SETTINGS_KEYS, &of_daemon).is_none() {
         return;
     }
     for (key, directory) in [
@@ -103,6 +105,14 @@ fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) 
     if let Some(policy) = document.get("policy") {
         read_policy(policy, &mut layout.policy, reader);
     }
+}
+
+/// Says of a setting of the daemon that it belongs in another file, which may have the same name.
+fn of_daemon(entry: &Entry) -> Option<String> {
+    let name = entry.key.replace('_', "-");
+    DAEMON_SETTINGS.contains(&name.as_str()).then(|| {
+        "it is a setting of `clade serve`: it belongs in the file that `--config` names, which is another one".to_owned()
+    })
 }
 
 fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileReader) {

@@ -125,6 +125,16 @@ fn masked(name: &str, value: &str) -> String {
 mod tests {
     use super::*;
     use crate::table::each_row;
+    use crate::validation::DAEMON_SETTINGS;
+
+    #[test]
+    fn validation_knows_the_settings_of_the_daemon() {
+        let definition = crate::cli::command();
+        let settings = FILE.settable(&definition);
+        let mut names: Vec<&str> = settings.iter().filter_map(Arg::get_long).collect();
+        names.sort_unstable();
+        assert_eq!(names, DAEMON_SETTINGS);
+    }
 
     #[test]
     fn a_misspelt_variable_is_an_unknown_setting() {
