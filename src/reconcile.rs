@@ -60,6 +60,7 @@ mod supervise;
 // Reading a commit
 mod commit_tree;
 mod file_costs;
+mod meant_directory;
 mod open_repositories;
 mod read;
 mod reading_cache;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use super::Exit;
 use super::output::Output;
-use super::repository::{BudgetArgs, read_directory};
+use super::repository::{BudgetArgs, help_without_files, read_directory};
 use super::rewrite::rewrite;
 use crate::changeset::house_layout;
 use crate::diagnostic::visible;
@@ -50,11 +50,12 @@ impl FmtCommand {
         let files = read_directory(&self.directory, self.budget.budget())?;
         let sources: Vec<SourceFile> = files.iter().map(|it| it.source.clone()).collect();
         let (layout, _) = read_layout(&sources);
-        let (mut changed, mut faulty) = (0, 0);
+        let (mut known, mut changed, mut faulty) = (0, 0, 0);
         for (file, source) in files.iter().zip(&sources) {
             let is_settings = matches!(source.path.as_ref(), "clade.yaml" | "clade.yml");
             let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
             let Some(kind) = kind else { continue };
+            known += 1;
             let formatted = match self.formatted(source, kind) {
                 Ok(None) => continue,
                 Ok(Some(formatted)) => formatted,
@@ -72,10 +73,23 @@ impl FmtCommand {
                 output.note(&source.path);
             }
         }
+        if known == 0 {
+            self.explain_no_files(output)?;
+        }
         let done = if self.check { "would change" } else { "changed" };
         let left = if faulty > 0 { format!(", {faulty} not formatted") } else { String::new() };
         output.note(&format!("{} {done}{left}", counted(changed, "file")));
         Ok(if faulty > 0 || (self.check && changed > 0) { Exit::Findings } else { Exit::Fine })
+    }
+
+    /// Says that there is no file. A new repository may have none; a directory beside the one that was meant is an error.
+    fn explain_no_files(&self, output: &mut Output) -> Result<()> {
+        let shown = self.directory.display();
+        if let Some(help) = help_without_files(&self.directory, self.budget.budget()) {
+            bail!("there is no file of a group repository in `{shown}`: {help}");
+        }
+        output.note(&format!("note: there is no file of a group repository in `{shown}`"));
+        Ok(())
     }
 
     /// Returns the canonical form of a file, unless it has that; the error is why it cannot be read, with the place.

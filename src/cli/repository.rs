@@ -2,6 +2,7 @@
 
 mod discover;
 mod layout_file;
+mod meant_directory;
 mod not_read;
 mod staged_tree;
 mod working_tree;
@@ -14,8 +15,10 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use super::shell::word_of_shell;
-use crate::diagnostic::{Colour, Diagnostic, Format, Report, ShownFindings, first_error};
-use crate::git::Repository;
+use crate::diagnostic::{
+    Colour, Diagnostic, Format, Kind, Report, Severity, ShownFindings, first_error,
+};
+use crate::git::{OpenError, Repository};
 use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetOverride, CommitId, Meter};
 use crate::reconcile::{SourceError, meant_files, source_files};
@@ -24,6 +27,7 @@ use crate::validation::{
 };
 use discover::discover;
 pub(super) use layout_file::layout_of_directory;
+use meant_directory::MeantDirectory;
 use not_read::NotRead;
 use working_tree::{WantedFiles, WorkingFile};
 
@@ -68,6 +72,8 @@ pub(super) struct LoadedRepository {
     /// Where each file lies in the working tree, if it is one.
     paths: Vec<PathBuf>,
     directory: PathBuf,
+    /// The repository that was meant, if this one has no groups.
+    meant: Option<MeantDirectory>,
 }
 
 impl RepositoryArgs {
@@ -109,11 +115,23 @@ impl RepositoryArgs {
             Err(NotRead::Failed(error)) => return Err(error),
         };
         let directory = self.directory().to_owned();
-        Ok(LoadedRepository { checked, commit, sources, paths, directory })
+        let mut loaded =
+            LoadedRepository { checked, commit, sources, paths, directory, meant: None };
+        if loaded.checked.diagnostics.iter().any(|it| it.kind == Kind::NoGroups) {
+            let has_meant_files = !self.unread(&loaded)?.is_empty();
+            loaded.meant = MeantDirectory::find(self.directory(), has_meant_files);
+            loaded.checked.explain_no_groups(loaded.meant.as_ref().map(MeantDirectory::help));
+        }
+        Ok(loaded)
     }
 
-    /// Reports the files that are not read, though their paths suggest that they should be.
-    pub(super) fn unread(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
+    /// Reports the files that are not read, though their paths suggest that they should be. Where the directory is a
+    /// part of the repository, they are in their place.
+    pub(super) fn unread(&self, loaded: &LoadedRepository) -> Result<Vec<Diagnostic>> {
+        if matches!(loaded.meant, Some(MeantDirectory::Above(_))) {
+            return Ok(Vec::new());
+        }
+        let layout = loaded.checked.layout();
         Ok(unread(layout, &self.meant(layout)?))
     }
 
@@ -258,12 +276,20 @@ pub(super) fn read_directory(directory: &Path, budget: Budget) -> Result<Vec<Wor
     }
 }
 
+/// Says where the repository is, if a working tree without any of its files is a part of one, or around one.
+pub(super) fn help_without_files(directory: &Path, budget: Budget) -> Option<String> {
+    let layout = Layout::default();
+    let files = working_tree::read_meant(directory, &layout, &Meter::new(budget));
+    let has_meant_files = !unread(&layout, &files).is_empty();
+    MeantDirectory::find(directory, has_meant_files).map(|it| it.help())
+}
+
 /// The files of a revision, or why they are not there, and its commit.
 type Revision = (Result<Vec<SourceFile>, NotRead>, CommitId);
 
 /// Reads the files of a directory at a revision of the repository that the directory lies in.
 fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revision> {
-    let (repository, inside) = locate(directory)?;
+    let (repository, inside) = locate_clone(directory)?;
     let commit = repository.resolve_searching(revision)?;
     let sources = source_files(&repository, commit, &inside, meter).map_err(|error| match error {
         SourceError::Rejected(found) => NotRead::Rejected(found),
@@ -285,6 +311,16 @@ fn below_working_directory(directory: &Path) -> Option<PathBuf> {
     // Either may be named by way of a link, and `..` may lead back to here.
     let real = || Some(directory.canonicalize().ok()?.strip_prefix(&here).ok()?.to_owned());
     below.map(Path::to_owned).or_else(real)
+}
+
+/// As [`locate`], and says what to do where a directory is in no git repository.
+pub(super) fn locate_clone(directory: &Path) -> Result<(Repository, String)> {
+    locate(directory).map_err(|error| match error.downcast_ref() {
+        Some(OpenError::NotARepository(_)) => {
+            anyhow!("{error}: name a directory of a clone, or run `git init` and commit the files")
+        }
+        _ => error,
+    })
 }
 
 /// Returns the git repository that a directory lies in, and its path from the top.

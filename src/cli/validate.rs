@@ -72,7 +72,7 @@ impl ValidateCommand {
             bail!("`--stats` is written with `--format human` or `json`");
         }
         let mut loaded = self.repository.search(self.first_search())?;
-        let unread = self.repository.unread(loaded.checked.layout())?;
+        let unread = self.repository.unread(&loaded)?;
         loaded.checked.add(unread);
         let fleet = self.fleet(&loaded, output)?;
         for bad in &fleet.read.unreadable {

@@ -223,6 +223,7 @@ impl Builder {
             tracing::error!(
                 commit = %rejected.commit,
                 kind = %error.kind,
+                help = error.help.as_deref(),
                 "{}:{}:{}: {}", error.place.file, start.line, start.column, error.message
             );
         }

@@ -6,10 +6,12 @@ use rayon::prelude::*;
 
 use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
+use super::meant_directory::help_without_groups;
 use super::open_repositories::OpenRepositories;
 use super::outcome::BuildError;
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
+use crate::diagnostic::Kind;
 use crate::document::Limits;
 use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
 use crate::hierarchy::Hierarchy;
@@ -105,7 +107,12 @@ impl Reading<'_> {
             }
         };
         match self.check_entries(&entries, changes, beside) {
-            Ok(checked) => Ok(checked),
+            Ok(mut checked) => {
+                if checked.diagnostics.iter().any(|it| it.kind == Kind::NoGroups) {
+                    checked.explain_no_groups(help_without_groups(self.directory, &entries));
+                }
+                Ok(checked)
+            }
             Err(Stop::Unbuilt(error)) => Err(error),
             Err(Stop::TooLarge(exceeded)) => rejected(too_large(exceeded)),
         }

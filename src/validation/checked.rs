@@ -18,7 +18,7 @@ use super::search::Search;
 use super::silence::Silence;
 use super::test_case::TestCase;
 use crate::classification::Evidence;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::hierarchy::Estate;
 use crate::java_regex::Automata;
 use crate::model::{BudgetItem, Counts, GroupId};
@@ -72,6 +72,14 @@ impl Checked {
             others: Arc::default(),
             automata: Arc::default(),
             counts: Counts::default(),
+        }
+    }
+
+    /// Puts what to do, where it is known, at the finding that there are no groups.
+    pub fn explain_no_groups(&mut self, help: Option<String>) {
+        let mut found = self.diagnostics.iter_mut().filter(|it| it.kind == Kind::NoGroups);
+        if let (Some(found), Some(help)) = (found.next(), help) {
+            Arc::make_mut(found).help = Some(help);
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::git::Repository;
+use crate::cli::repository::locate_clone;
 
 /// The revisions to compare, as the arguments name them.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Range {
                 [named(base), head.map_or(files, named)]
             }
             Self::SinceDivergence { base, head } => {
-                let repository = Repository::discover(directory)?;
+                let (repository, _) = locate_clone(directory)?;
                 let (left, right) =
                     (repository.resolve_searching(&base)?, repository.resolve_searching(&head)?);
                 let Some(common) = repository.merge_base(left, right)? else {

@@ -1,0 +1,171 @@
+//! The directory that was meant where one has no groups: the one above the groups, or one below.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::layout_of_directory;
+use crate::cli::shell::word_of_shell;
+use crate::git::Repository;
+use crate::validation::Layout;
+
+/// How many entries of a directory are asked whether they are the repository.
+const ASKED: usize = 1_000;
+
+/// A group repository near a directory that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MeantDirectory {
+    /// The directory is a part of it, such as that of its groups.
+    Above(PathBuf),
+    /// It lies in the directory.
+    Below(PathBuf),
+}
+
+impl MeantDirectory {
+    /// Looks for the repository that was meant by a directory without groups. Files that look like groups are a sign
+    /// that the directory is the one of the groups.
+    pub(super) fn find(directory: &Path, has_meant_files: bool) -> Option<Self> {
+        if has_settings(directory) {
+            return None;
+        }
+        above(directory, has_meant_files)
+            .map(Self::Above)
+            .or_else(|| below(directory).map(Self::Below))
+    }
+
+    /// Returns what to do.
+    pub(super) fn help(&self) -> String {
+        let (path, what) = match self {
+            Self::Above(path) => (path, "this is a part of the repository"),
+            Self::Below(path) => (path, "this may be the directory around the repository"),
+        };
+        let word = word_of_shell(&path.to_string_lossy());
+        format!("{what} `{}`: name that directory, as in `clade validate {word}`", path.display())
+    }
+}
+
+fn has_settings(directory: &Path) -> bool {
+    ["clade.yaml", "clade.yml"].iter().any(|it| directory.join(it).is_file())
+}
+
+fn above(directory: &Path, has_meant_files: bool) -> Option<PathBuf> {
+    let here = directory.canonicalize().ok()?;
+    let repository = Repository::discover(&here).ok();
+    let top = repository.and_then(|it| it.worktree()?.canonicalize().ok());
+    // Outside of a working tree, a directory of this name far above says nothing.
+    let count = if top.is_some() { usize::MAX } else { 1 };
+    let mut ancestors = here.ancestors().skip(1).take(count).enumerate();
+    let (levels, found) = ancestors
+        .by_ref()
+        .take_while(|(_, it)| top.as_ref().is_none_or(|top| it.starts_with(top)))
+        .find(|(_, it)| has_part(it, &here, has_meant_files))?;
+    let shown = climbed(directory, levels + 1);
+    // Behind a link, what is above is another directory.
+    let is_same = shown.canonicalize().is_ok_and(|it| it == found);
+    Some(if is_same { shown } else { found.to_owned() })
+}
+
+/// Returns whether a directory is that of a group repository with another directory as a part of it.
+fn has_part(directory: &Path, part: &Path, has_meant_files: bool) -> bool {
+    let Ok(Layout { groups, nodes, environments, tests, .. }) = layout_of_directory(directory)
+    else {
+        return false;
+    };
+    let is_inside = |it: &String| part.starts_with(directory.join(it));
+    match has_settings(directory) {
+        true => [&groups, &nodes, &environments, &tests].into_iter().any(is_inside),
+        false => has_meant_files && is_inside(&groups),
+    }
+}
+
+/// Returns the directory that lies so many levels above, as it is named from here.
+fn climbed(directory: &Path, levels: usize) -> PathBuf {
+    let mut path: PathBuf = directory.components().filter(|it| *it != Component::CurDir).collect();
+    for _ in 0..levels {
+        match path.components().next_back() {
+            Some(Component::Normal(_)) => {
+                path.pop();
+            }
+            _ => path.push(".."),
+        }
+    }
+    if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+}
+
+fn below(directory: &Path) -> Option<PathBuf> {
+    let children = subdirectories(directory);
+    let is_repository =
+        |it: &PathBuf| layout_of_directory(it).is_ok_and(|layout| it.join(&layout.groups).is_dir());
+    let found = children.iter().find(|it| is_repository(it)).cloned();
+    found.or_else(|| children.iter().flat_map(|it| subdirectories(it)).find(is_repository))
+}
+
+/// Returns the directories in one, by name, without those that are hidden.
+fn subdirectories(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let is_shown = |name: &str| !name.starts_with('.');
+    let mut found: Vec<PathBuf> = entries
+        .take(ASKED)
+        .flatten()
+        .filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|it| it.file_name().to_str().is_some_and(is_shown))
+        .map(|it| match directory {
+            here if here == Path::new(".") => PathBuf::from(it.file_name()),
+            directory => directory.join(it.file_name()),
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_up_is_short() {
+        for (directory, levels, expected) in [
+            (".", 1, ".."),
+            (".", 2, "../.."),
+            ("", 1, ".."),
+            ("groups", 1, "."),
+            ("./groups/", 1, "."),
+            ("estate/groups", 1, "estate"),
+            ("groups/web", 3, ".."),
+            ("..", 1, "../.."),
+            ("/srv/groups", 1, "/srv"),
+        ] {
+            assert_eq!(climbed(Path::new(directory), levels), Path::new(expected), "{directory}");
+        }
+    }
+
+    #[test]
+    fn the_repository_is_found_above_and_below() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        for path in ["a/groups/web", "a/tests", "b/groups", "c/groups/deep", "d/groups/groups"] {
+            std::fs::create_dir_all(base.join(path)).unwrap();
+        }
+        for path in ["a/clade.yaml", "d/groups/clade.yaml"] {
+            std::fs::write(base.join(path), "allow_empty: true\n").unwrap();
+        }
+        git2::Repository::init(base.join("c")).unwrap();
+        let above = |path: &str| Some(MeantDirectory::Above(base.join(path)));
+        let below = |path: &str| Some(MeantDirectory::Below(base.join(path)));
+        for (path, has_meant_files, expected) in [
+            ("a", true, None),
+            ("a/groups", false, above("a")),
+            ("a/tests", false, above("a")),
+            // There is no working tree of git, which would say how far to go.
+            ("a/groups/web", true, None),
+            ("b/groups", true, above("b")),
+            ("b/groups", false, None),
+            ("c/groups/deep", true, above("c")),
+            ("d/groups", true, None),
+            ("b", false, None),
+            ("d", false, below("d/groups")),
+            ("", false, below("a")),
+        ] {
+            let found = MeantDirectory::find(&base.join(path), has_meant_files);
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}
