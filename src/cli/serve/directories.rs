@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use super::ServeSettings;
 use crate::cli::shell::word_of_shell;
@@ -12,13 +12,49 @@ use crate::git::{OpenError, Remote, Repository, foreign_entry};
 /// The sticky bit, and that every user can write.
 const SHARED: u32 = 0o1002;
 
+/// A data directory that is in no repository, as an example.
+const OUTSIDE: &str = "/var/lib/clade";
+
 /// That the group can write.
 const GROUP_WRITES: u32 = 0o0020;
 
 /// Refuses a directory inside of a repository in its place, and a data directory that is not the daemon's.
 pub(super) fn check(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     check_top(remote, &serve.path)?;
-    serve.data_dir.as_deref().map_or(Ok(()), |data| check_data(data, remote))
+    let Some(data) = serve.data_dir.as_deref() else { return Ok(()) };
+    check_data(data, remote)?;
+    if let Some(top) = working_tree_around(data) {
+        tracing::warn!(
+            "`--data-dir {}` is inside the git working tree `{}`: a `.gitignore` in it keeps facts and tokens out of commits; \
+             better name a directory outside, such as `{OUTSIDE}`",
+            data.display(),
+            top.display()
+        );
+    }
+    Ok(())
+}
+
+/// Keeps what is in a data directory out of the commits of a working tree around it.
+pub(super) fn keep_out_of_commits(data: &Path) -> Result<()> {
+    let path = data.join(".gitignore");
+    if working_tree_around(data).is_none() || path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    std::fs::write(
+        &path,
+        "# clade serve keeps its own files here; none belongs into a commit.\n*\n",
+    )
+    .with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// Returns the top of the git working tree that a directory lies in, or would lie in.
+fn working_tree_around(data: &Path) -> Option<PathBuf> {
+    let data = std::path::absolute(data).ok()?;
+    let there = data.ancestors().find_map(|it| it.canonicalize().ok())?;
+    let repository = Repository::discover(&there).ok()?;
+    let top = repository.worktree()?.canonicalize().ok()?;
+    let git = repository.directory().canonicalize().ok()?;
+    (there.starts_with(&top) && !there.starts_with(git)).then_some(top)
 }
 
 /// Refuses a directory inside of a repository: what is served and written would be at its root.
@@ -46,19 +82,19 @@ fn check_data(data: &Path, remote: &Remote) -> Result<()> {
     if own.contains(&here) {
         bail!(
             "`--data-dir {shown}` is the repository itself, and the daemon keeps its own files there, which no other user may read: \
-             name a directory outside of the repository"
+             name a directory outside of the repository, such as `{OUTSIDE}`"
         );
     }
-    let why = match own.iter().any(|it| here.starts_with(it)) {
-        true => "is inside the repository",
-        false if is_shared(&here) => "can be written by other users",
+    let (why, instead) = match own.iter().any(|it| here.starts_with(it)) {
+        true => ("is inside the repository", Path::new(OUTSIDE).to_owned()),
+        false if is_shared(&here) => ("can be written by other users", data.join("clade")),
         false => return Ok(()),
     };
     if let Some(entry) = foreign_entry(&here) {
         bail!(
             "`--data-dir {shown}` {why} and has files of others, such as `{entry}`: \
              the daemon takes its data directory for itself; name one of its own, such as `{}`",
-            data.join("clade").display()
+            instead.display()
         );
     }
     Ok(())
@@ -78,6 +114,35 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn files_in_a_working_tree_stay_out_of_its_commits() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let repository = git2::Repository::init(base.join("g")).unwrap();
+        for path in ["g/data", "g/.git/data", "plain"] {
+            std::fs::create_dir_all(base.join(path)).unwrap();
+        }
+        for (path, is_inside) in
+            [("g/data", true), ("g/absent/x", true), ("g/.git/data", false), ("plain", false)]
+        {
+            let top = working_tree_around(&base.join(path));
+            assert_eq!(top, is_inside.then(|| base.join("g")), "{path}");
+        }
+        for (path, expected) in [("g/data", true), ("g/.git/data", false), ("plain", false)] {
+            keep_out_of_commits(&base.join(path)).unwrap();
+            assert_eq!(base.join(path).join(".gitignore").exists(), expected, "{path}");
+        }
+        std::fs::write(base.join("g/data/nodes.sqlite"), "facts").unwrap();
+        assert_eq!(foreign_entry(&base.join("g/data")), None);
+        let mut index = repository.index().unwrap();
+        index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
+        assert_eq!(index.len(), 0);
+        let own = "!nodes.sqlite\n";
+        std::fs::write(base.join("g/data/.gitignore"), own).unwrap();
+        keep_out_of_commits(&base.join("g/data")).unwrap();
+        assert_eq!(std::fs::read_to_string(base.join("g/data/.gitignore")).unwrap(), own);
+    }
 
     #[test]
     fn a_data_directory_is_not_the_repository_and_not_shared() {

@@ -15,8 +15,8 @@ const MARKS: [&str; 6] = [
     "check-ins.redb",
 ];
 
-/// What a fresh volume has.
-const OF_A_VOLUME: [&str; 3] = ["lost+found", ".snapshot", ".snapshots"];
+/// What a fresh directory has: a volume, or one in a working tree of git.
+const OF_A_FRESH_ONE: [&str; 4] = ["lost+found", ".snapshot", ".snapshots", ".gitignore"];
 
 /// Returns a file or directory of others in a directory that no daemon has used yet: the first by name.
 pub fn foreign_entry(directory: &Path) -> Option<String> {
@@ -26,7 +26,7 @@ pub fn foreign_entry(directory: &Path) -> Option<String> {
     if names.iter().any(|it| MARKS.contains(&it.as_str())) {
         return None;
     }
-    names.into_iter().filter(|it| !is_ours(it) && !OF_A_VOLUME.contains(&it.as_str())).min()
+    names.into_iter().filter(|it| !is_ours(it) && !OF_A_FRESH_ONE.contains(&it.as_str())).min()
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
     fn a_directory_is_foreign_until_a_daemon_has_used_it() {
         for (names, expected) in [
             (&[][..], None),
-            (&["lost+found", ".snapshot"], None),
+            (&["lost+found", ".snapshot", ".gitignore"], None),
             (&["lock", "nodes.sqlite-wal", "last-contact", "lost+found"], None),
             (&["tokens.yaml"], Some("tokens.yaml")),
             (&[".X11-unix"], Some(".X11-unix")),
