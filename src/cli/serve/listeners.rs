@@ -1,11 +1,12 @@
 //! The addresses and the unix socket that the daemon listens on.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use socket2::SockRef;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -39,14 +40,14 @@ pub(super) fn open(
     let set = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
     let routes = with_pages(set)?;
     let mut endpoints = vec![Endpoint {
-        listener: secured(listen(&prepared.listen)?),
+        listener: secured(listen("listen", &prepared.listen)?),
         routes,
         name: "listen",
         connection_limit: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
         let routes = with_pages(RouteSet::Admin)?;
-        let listener = secured(listen(admin)?);
+        let listener = secured(listen("admin-listen", admin)?);
         let connection_limit = descriptors::APART;
         let name = "admin-listen";
         endpoints.push(Endpoint { listener, routes, name, connection_limit });
@@ -61,15 +62,31 @@ pub(super) fn open(
 }
 
 /// Listens on the first of some addresses that is free.
-fn listen(addresses: &[SocketAddr]) -> Result<TcpListener> {
-    let listener = StdListener::bind(addresses).with_context(|| {
+fn listen(flag: &str, addresses: &[SocketAddr]) -> Result<TcpListener> {
+    let listener = StdListener::bind(addresses).map_err(|error| {
         let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        format!("cannot listen on {}", all.join(", "))
+        let help = match error.kind() {
+            ErrorKind::AddrInUse => help_of_taken(flag, addresses),
+            _ => String::new(),
+        };
+        anyhow!("cannot listen on {}: {error}{help}", all.join(", "))
     })?;
     listener.set_nonblocking(true).context("cannot prepare the socket")?;
     // Listening again sets how many may wait.
     SockRef::from(&listener).listen(BACKLOG).context("cannot prepare the socket")?;
     TcpListener::from_std(listener).context("cannot prepare the socket")
+}
+
+/// Says what to do about addresses of which another program has the port.
+fn help_of_taken(flag: &str, addresses: &[SocketAddr]) -> String {
+    let mut free = addresses.first().copied();
+    if let Some(free) = &mut free {
+        free.set_port(free.port().checked_add(1).unwrap_or(4433));
+    }
+    let free = free.map(|it| format!(", such as `--{flag} {it}`")).unwrap_or_default();
+    format!(
+        "; another program has the port, perhaps another `clade serve`: stop it, or choose another address{free}"
+    )
 }
 
 /// Opens a unix socket; replaces one that an earlier daemon left behind.
