@@ -33,7 +33,8 @@ impl ServeSettings {
         let layered = layers::apply(&self, line)?;
         if layered.serve.check {
             // What would go wrong at the start goes wrong here.
-            prepare::prepare(&layered.serve)?;
+            let prepared = prepare::prepare(&layered.serve)?;
+            controller::check_repository(&layered.serve, &prepared.remote)?;
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }

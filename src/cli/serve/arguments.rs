@@ -30,7 +30,7 @@ pub(in crate::cli) struct ServeSettings {
     /// A YAML file with the same settings; flags and environment win over it
     #[arg(long, value_name = "FILE", env = "CLADE_CONFIG")]
     pub(super) config: Option<PathBuf>,
-    /// Check the settings, print the effective ones without secrets, and do nothing else
+    /// Check the settings, print the effective ones without secrets, and do nothing else; a repository on this machine is opened for `--branch` and `--path`, another one is not fetched
     #[arg(long)]
     pub(super) check: bool,
 

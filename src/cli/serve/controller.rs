@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 
 use super::arguments::ServeSettings;
+use super::directories;
 use super::prepare::{Prepared, schemes};
 use crate::git::{
     Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, OpenError, Person,
     Proxy, Remote, Repository, SshOptions, Verification, VerifyMode,
 };
-use crate::model::Budget;
+use crate::model::{Budget, CommitId};
 use crate::reconcile::{
     CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Settings, Target, WriteMode,
     WriteSettings,
@@ -78,20 +79,54 @@ fn target(serve: &ServeSettings, remote: &Remote, options: &MirrorOptions) -> Re
         (Some(data), path) => {
             let mirror = Mirror::open(data, remote.clone(), options.clone())?;
             // A path that a daemon has followed before and that is gone is a remote that is down.
-            let was_followed = mirror.live().is_some() || data.join("journal").exists();
+            let was_followed = mirror.live().is_some() || was_used(data);
             if let Some(path) = path.filter(|_| !was_followed) {
                 open_local(path)?;
             }
+            directories::keep_out_of_commits(data)?;
             Ok(Target::Remote(Box::new(mirror)))
         }
         (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
     }
 }
 
-/// Checks that a path leads to a repository.
-fn open_local(path: &Path) -> Result<()> {
+/// Returns whether a daemon has used a data directory.
+fn was_used(data: &Path) -> bool {
+    data.join("journal").exists()
+}
+
+/// Checks that a repository of this machine is there, and has the branch and the directory of the groups if it has
+/// commits.
+pub(super) fn check_repository(serve: &ServeSettings, remote: &Remote) -> Result<()> {
+    let Some(path) = remote.as_path() else { return Ok(()) };
+    if serve.data_dir.as_deref().is_some_and(was_used) {
+        return Ok(());
+    }
+    let repository = match Repository::at(path) {
+        // The settings may be made before the repository.
+        Err(OpenError::NotARepository(_)) if path.is_dir() => return Ok(()),
+        _ => open_local(path)?,
+    };
+    let branch = serve.branch.as_deref();
+    let Ok(head) = repository.branch_head(branch) else {
+        // The first commit may be still to come.
+        return match branch {
+            Some(_) => Err(anyhow!("{}", repository.why_missing(branch))),
+            None => Ok(()),
+        };
+    };
+    let budget = Budget::DEFAULT.with(&serve.commit_budget);
+    // What cannot be read for another reason is not a fault of the settings.
+    if matches!(repository.has_directory(head, &serve.path, &budget), Ok(false)) {
+        return Err(lacks_path(&serve.path, head));
+    }
+    Ok(())
+}
+
+/// Opens a repository of this machine.
+fn open_local(path: &Path) -> Result<Repository> {
     match Repository::at(path) {
-        Ok(_) => Ok(()),
+        Ok(repository) => Ok(repository),
         Err(error @ OpenError::NotARepository(_)) => Err(error).context(
             "`--repo` must be a git repository: correct the path, or run `git init` there",
         ),
@@ -102,12 +137,15 @@ fn open_local(path: &Path) -> Result<()> {
 /// Fails if the branch lacks the directory of the groups and no other commit answers.
 pub(super) fn check_path(controller: &Controller) -> Result<()> {
     if let Some(head) = controller.lacks_path() {
-        bail!(
-            "`--path {}`: the commit {head} of the branch has no such directory: correct `--path`, or push a commit that has it",
-            controller.path()
-        );
+        return Err(lacks_path(controller.path(), head));
     }
     Ok(())
+}
+
+fn lacks_path(path: &str, head: CommitId) -> anyhow::Error {
+    anyhow!(
+        "`--path {path}`: the commit {head} of the branch has no such directory: correct `--path`, or push a commit that has it"
+    )
 }
 
 /// Returns the address for messages; a path is absolute, since their reader may be elsewhere.
