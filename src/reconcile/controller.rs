@@ -186,7 +186,8 @@ impl Controller {
     ///
     /// As [`Controller::snapshot`].
     pub fn live(&self) -> Result<Arc<LiveSnapshot>, LookupError> {
-        let live = self.stages.live.stable().ok_or(LookupError::NoSnapshot)?;
+        let why = || LookupError::NoSnapshot(self.stages.state.lock().why_no_snapshot());
+        let live = self.stages.live.stable().ok_or_else(why)?;
         self.check_fresh().map(|()| live)
     }
 

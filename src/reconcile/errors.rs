@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::outcome::{BuildError, Rejected};
+use super::state::NoSnapshotCause;
 use crate::git::{OpenError, ReadError, ResolveError, RevisionError, SignatureFault};
 use crate::model::CommitId;
 
@@ -13,8 +14,8 @@ use crate::model::CommitId;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LookupError {
     /// No commit is live yet.
-    #[error("no commit answers yet")]
-    NoSnapshot,
+    #[error("no commit answers yet: {0}")]
+    NoSnapshot(NoSnapshotCause),
     /// The live snapshot is too old to answer.
     #[error("the branch was not fetched for {} s, longer than `--max-staleness` allows", .0.as_secs())]
     Stale(Duration),

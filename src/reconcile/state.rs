@@ -8,6 +8,7 @@ mod activation;
 mod build;
 mod conditions;
 mod fetch;
+mod no_snapshot;
 mod object_trouble;
 mod objects;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
+pub use self::no_snapshot::NoSnapshotCause;
 use self::object_trouble::ObjectTrouble;
 use super::attribution::Pin;
 use super::clock::Now;

@@ -80,6 +80,9 @@ pub enum RevisionFault {
         "not a commit of the repository, which is a shallow clone: fetch older commits and other branches, by `git fetch --unshallow`, or `fetch-depth: 0` of `actions/checkout`"
     )]
     NotInShallowClone,
+    /// There is no commit.
+    #[error("not a commit of the repository, which has none yet: commit the files first")]
+    NoCommits,
     /// It begins with the name of a branch or tag that is the beginning of the id of another commit.
     #[error(
         "the beginning of a commit's id and the name of a branch or tag at another commit: write the whole id, or `refs/heads/…`"
@@ -129,9 +132,18 @@ impl ResolveError {
 
     /// Says that the repository is a shallow clone.
     pub(in crate::git) fn in_shallow_clone(self) -> Self {
+        self.explained(RevisionFault::NotInShallowClone)
+    }
+
+    /// Says that the repository has no commit.
+    pub(in crate::git) fn in_empty_repository(self) -> Self {
+        self.explained(RevisionFault::NoCommits)
+    }
+
+    /// Says why a revision leads to no commit.
+    fn explained(self, fault: RevisionFault) -> Self {
         match self {
             Self::Unknown(RevisionError { revision, fault: RevisionFault::Unknown }) => {
-                let fault = RevisionFault::NotInShallowClone;
                 Self::Unknown(RevisionError { revision, fault })
             }
             other => other,

@@ -72,7 +72,17 @@ impl Repository {
     /// Returns an error if there is no such commit, or it cannot be read.
     pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
         let found = self.commit_of(revision);
-        found.map_err(|error| if self.is_shallow() { error.in_shallow_clone() } else { error })
+        found.map_err(|error| match error {
+            _ if self.is_shallow() => error.in_shallow_clone(),
+            _ if self.has_no_commit() => error.in_empty_repository(),
+            _ => error,
+        })
+    }
+
+    /// Returns whether there is no commit that a name leads to, so probably none at all.
+    fn has_no_commit(&self) -> bool {
+        let is_unborn = self.inner.head().is_err_and(|it| it.code() == ErrorCode::UnbornBranch);
+        is_unborn && self.inner.references().is_ok_and(|mut it| it.next().is_none())
     }
 
     fn commit_of(&self, revision: &str) -> Result<CommitId, ResolveError> {
@@ -236,7 +246,9 @@ impl Repository {
         let names: Vec<String> = names.collect();
         let missing = match (branch, self.head_ref()) {
             (Some(branch), _) => format!("the repository has no branch `{}`", short_name(branch)),
-            (None, _) if names.is_empty() => return "the repository has no commit yet".to_owned(),
+            (None, _) if names.is_empty() => {
+                return "the repository has no commit yet: commit the files first".to_owned();
+            }
             (None, Some(named)) => {
                 format!("HEAD names `{}`, which the repository does not have", short_name(&named))
             }

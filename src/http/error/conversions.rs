@@ -1,6 +1,7 @@
 //! Maps errors of other modules to API errors.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::http::header;
@@ -36,14 +37,17 @@ impl From<SurveyTooLarge> for ApiError {
     }
 }
 
+/// No commit is live; every caller may know why.
+fn no_snapshot(cause: &dyn Display) -> ApiError {
+    let message =
+        format!("No commit of the repository answers yet: {cause}; see /controller/status.");
+    ApiError::new(ErrorKind::NoSnapshot, message, Value::Null).with_header(header::RETRY_AFTER, "5")
+}
+
 impl From<LookupError> for ApiError {
     fn from(error: LookupError) -> Self {
         match error {
-            LookupError::NoSnapshot => {
-                let message = "No commit of the repository answers yet; see /controller/status.";
-                Self::new(ErrorKind::NoSnapshot, message, Value::Null)
-                    .with_header(header::RETRY_AFTER, "5")
-            }
+            LookupError::NoSnapshot(cause) => no_snapshot(&cause),
             LookupError::Stale(age) => {
                 let seconds = age.as_secs();
                 let message = format!(
@@ -62,7 +66,9 @@ impl From<LookupError> for ApiError {
                     RevisionFault::Unknown => {
                         format!("The repository has no commit `{}`.", error.revision)
                     }
-                    RevisionFault::NotInShallowClone | RevisionFault::Ambiguous => {
+                    RevisionFault::NotInShallowClone
+                    | RevisionFault::NoCommits
+                    | RevisionFault::Ambiguous => {
                         format!("{error}.")
                     }
                 };

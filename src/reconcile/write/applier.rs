@@ -71,7 +71,8 @@ impl Applier {
             self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
         }
         let (repository, WriteBranch { name, head }) = self.settled_branch()?;
-        let commit = head.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
+        let why = || LookupError::NoSnapshot(self.state.lock().why_no_snapshot());
+        let commit = head.ok_or_else(|| WriteError::Lookup(why()))?;
         let verified =
             self.verifier.verify(&repository, commit, Trust::Begin).map_err(LookupError::from)?;
         let Some(branch) = name else {
