@@ -20,6 +20,7 @@ mod init;
 mod lint;
 mod man;
 mod masks;
+mod meant_word;
 mod node;
 mod node_list;
 mod nodes;
@@ -38,6 +39,7 @@ mod status;
 mod test;
 mod translate;
 mod tree;
+mod uncommitted;
 mod validate;
 mod values;
 mod why;
@@ -128,6 +130,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 fn without_command(line: &CommandLine, error: &clap::Error, output: &mut Output) -> Exit {
     let note = settings::variable_at_fault(line, error);
     let note = note.map(|it| format!("the value is that of the variable `{it}`"));
+    let note = note.or_else(|| meant_word::note(line, error));
     if error.use_stderr() && is_enc(line.arguments()) {
         let reason = [Some(settings::in_one_line(error)), note].into_iter().flatten();
         let reason = reason.collect::<Vec<_>>().join("; ");

@@ -12,6 +12,7 @@ use percent_encoding::utf8_percent_encode;
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
 use super::output::Output;
+use super::uncommitted;
 use crate::client::Client;
 use crate::config::parse_duration;
 use crate::diagnostic::{visible, visible_up_to};
@@ -88,7 +89,14 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
     }
     let repository = match Repository::discover(Path::new(".")) {
         Ok(repository) => repository,
-        Err(OpenError::NotARepository(_)) => return Ok(revision.to_owned()),
+        Err(OpenError::NotARepository(_)) => {
+            if revision.starts_with("HEAD") || revision.starts_with('@') {
+                output.note(&format!(
+                    "note: the daemon says what `{revision}` is, since the working directory is in no git repository"
+                ));
+            }
+            return Ok(revision.to_owned());
+        }
         // The daemon would take `HEAD` for its own.
         Err(error) => return Err(error.into()),
     };
@@ -96,6 +104,12 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
         anyhow!("{error} in the working directory; give a full commit id to ask for one that is not here")
     })?;
     output.note(&format!("{revision} is {commit}"));
+    // Those who changed a file may take this commit for the change.
+    if matches!(revision, "HEAD" | "@")
+        && let Some(note) = uncommitted::note(&repository)
+    {
+        output.note(&note);
+    }
     Ok(commit.to_string())
 }
 

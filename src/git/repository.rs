@@ -3,6 +3,7 @@
 mod error;
 mod history;
 mod revision;
+mod uncommitted;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
