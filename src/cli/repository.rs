@@ -16,7 +16,7 @@ use clap::Args;
 
 use super::shell::word_of_shell;
 use crate::diagnostic::{
-    Colour, Diagnostic, Format, Kind, Report, Severity, ShownFindings, first_error,
+    Colour, Diagnostic, Format, Kind, Report, ShownFindings, first_error,
 };
 use crate::git::{OpenError, Repository};
 use crate::hierarchy::Estate;

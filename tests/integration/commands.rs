@@ -458,13 +458,36 @@ fn rules_are_translated() {
 }
 
 #[test]
+fn a_word_that_belongs_elsewhere_is_said_to() {
+    for (arguments, expected) in [
+        (&["serve", "."][..], "note: a flag names the repository: `clade serve --repo .`\n"),
+        (
+            &["lint", "missing-class"],
+            "note: a flag names the kind: `clade lint --explain missing-class`\n",
+        ),
+        (
+            &["lint", "."],
+            "note: `clade lint` only explains kinds of findings; `clade validate .` checks a repository\n",
+        ),
+    ] {
+        let done = run(arguments);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(done.stderr.ends_with(expected), "{}", done.stderr);
+    }
+    assert!(!run(&["validate", "a", "b"]).stderr.contains("note: "));
+}
+
+#[test]
 fn a_command_that_cannot_run_says_why_on_one_line() {
     for (arguments, expected) in [
         (
             &["validate", "/nonexistent"][..],
             "error: cannot read the directory `/nonexistent`: No such file or directory (os error 2)\n",
         ),
-        (&["validate", "Cargo.toml"], "error: `Cargo.toml` is not a directory\n"),
+        (
+            &["validate", "Cargo.toml"],
+            "error: `Cargo.toml` is not a directory: name the directory of the repository, all of which is read\n",
+        ),
         (
             &["classify", "n", "examples/minimal", "--facts", "/nonexistent"],
             "error: cannot read the facts in `/nonexistent`: No such file or directory (os error 2)\n",

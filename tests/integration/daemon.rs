@@ -372,6 +372,8 @@ fn without_a_valid_commit_the_daemon_waits_for_one() {
         (answer.status, answer.json()["kind"].as_str(), answer.header("Retry-After")),
         (503, Some("no-snapshot"), Some("5"))
     );
+    let said = "No commit of the repository answers yet: its newest commit is rejected; see /controller/status.";
+    assert_eq!(daemon.get("/readyz").json()["msg"], said);
     assert_eq!((daemon.get("/readyz").status, daemon.get("/livez").status), (503, 200));
     assert_eq!(daemon.get("/status/v1/simple").status, 503);
     repository.commit("good", &[("groups/a.yaml", "name: a\n")]);
@@ -487,16 +489,30 @@ fn a_tag_of_the_name_of_a_deleted_branch_does_not_answer() {
 }
 
 #[test]
+fn without_any_commit_the_daemon_says_what_to_do() {
+    let repository = GitRepository::new();
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--data-dir", data]);
+    let said = "No commit of the repository answers yet: the branch is not there: commit the files first, and push them if the \
+                repository is elsewhere; see /controller/status.";
+    daemon.wait_until("it has looked for the branch", |it| it.get("/readyz").json()["msg"] == said);
+    repository.commit("first", &[("groups/a.yaml", "name: a\n")]);
+    daemon.wait_until("the commit answers", |it| it.get("/readyz").status == 200);
+}
+
+#[test]
 fn a_taken_port_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let done = run(&["serve", "--repo", ".", "--path", "examples/minimal", "--listen", &address]);
     assert_eq!(done.status, 2);
     let last = done.stderr.lines().last().unwrap();
-    assert_eq!(
-        last,
-        format!("error: cannot listen on {address}: Address already in use (os error 98)")
+    let start = format!(
+        "error: cannot listen on {address}: Address already in use (os error 98); another program has the port, perhaps \
+         another `clade serve`: stop it, or choose another address, such as `--listen 127.0.0.1:"
     );
+    assert!(last.starts_with(&start), "{last}");
 }
 
 #[test]

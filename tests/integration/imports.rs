@@ -80,7 +80,7 @@ fn groups_go_where_the_layout_says() {
     for (files, expected) in [
         (
             &[("clade.yaml", "groups: mine\n"), ("mine/a.yaml", "name: A\n")][..],
-            "/mine` exists already",
+            "/mine` exists already: remove it",
         ),
         (&[("clade.yaml", "groups: /srv\n")], "/clade.yaml:1:9: `/srv` is not a directory below"),
         (&[("clade.yaml", "groups: [\n")], "/clade.yaml:1:9: "),

@@ -70,6 +70,7 @@ mod values;
 mod visitors;
 mod wire;
 mod writes;
+mod wrong_directories;
 
 #[path = "../../benches/world/mod.rs"]
 mod world;

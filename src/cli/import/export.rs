@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::changeset::{check_numbers, read_json};
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Severity, visible_up_to};
 use crate::hierarchy::{HierarchyFault, check};
 use crate::model::{Group, GroupId, GroupName, Map, type_name};
 use crate::validation::ParentName;
@@ -14,6 +14,9 @@ use crate::wording::and_more;
 
 /// What Puppet Enterprise adds to a group and git knows better.
 const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
+
+/// The longest error of a classifier that is shown.
+const LONGEST_ERROR: usize = 500;
 
 /// The groups of an export.
 #[derive(Debug)]
@@ -34,10 +37,11 @@ pub(in crate::cli) struct Export {
 pub(in crate::cli) fn read(text: &str) -> Result<Export> {
     let export: Value = serde_json::from_str(text).context("the export is not valid JSON")?;
     let Value::Array(entries) = export else {
-        bail!(
-            "expected a list of groups, as `GET /v1/groups` answers, found {}",
-            type_name(&export)
-        );
+        let found = type_name(&export);
+        let said =
+            export.get("msg").and_then(Value::as_str).map(|it| visible_up_to(it, LONGEST_ERROR));
+        let said = said.map(|it| format!(", an error of the classifier: {it}")).unwrap_or_default();
+        bail!("expected a list of groups, as `GET /v1/groups` answers, found {found}{said}");
     };
     if entries.is_empty() {
         bail!("the export has no groups: it must have the root group at least");

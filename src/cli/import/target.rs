@@ -21,7 +21,10 @@ impl ImportTarget {
         let layout = layout_of_directory(repository).context("where the groups go is not known")?;
         let path = repository.join(&layout.groups);
         if path.exists() {
-            bail!("`{}` exists already", path.display());
+            bail!(
+                "`{}` exists already: remove it, or name another directory for the repository",
+                path.display()
+            );
         }
         Ok(Self { path, layout })
     }

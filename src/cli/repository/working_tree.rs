@@ -51,7 +51,8 @@ pub(super) fn read(
 ) -> Result<Vec<WorkingFile>, NotRead> {
     let what = || format!("cannot read the directory `{}`", root.display());
     if !std::fs::metadata(root).with_context(what)?.is_dir() {
-        return Err(anyhow!("`{}` is not a directory", root.display()).into());
+        let what = "is not a directory: name the directory of the repository, all of which is read";
+        return Err(anyhow!("`{}` {what}", root.display()).into());
     }
     if is_bare(root) {
         let why = "is a bare git repository, which has no working tree: pass a revision, such as `--rev HEAD`, to a command that takes one, or work in a clone";

@@ -105,6 +105,17 @@ fn a_revision_means_the_commit_of_the_working_directory() {
     assert!(waited.stderr.contains(&format!("HEAD is {mine}\n")), "{}", waited.stderr);
     assert_eq!(ask(&["wait", "HEAD~1", "--timeout", "5s"], clone.path()).status, 0);
     assert_eq!(ask(&["wait", &first, "--timeout", "5s"], clone.path()).status, 0);
+    let is_noted = |done: &crate::program::Done| done.stderr.contains("not committed");
+    assert!(!is_noted(&waited), "{}", waited.stderr);
+    std::fs::write(clone.path().join("groups/a.yaml"), "name: B\n").unwrap();
+    std::fs::write(clone.path().join("README.yaml"), "").unwrap();
+    let asked = ask(&["why", "HEAD"], clone.path());
+    let note = "note: 1 file has changes that are not committed\n";
+    assert!(asked.stderr.contains(note), "{}", asked.stderr);
+    assert!(!is_noted(&ask(&["why", &first], clone.path())));
+    let outside = ask(&["wait", "HEAD", "--timeout", "5s"], data.path());
+    let note = "note: the daemon says what `HEAD` is, since the working directory is in no git repository\n";
+    assert!(outside.status == 0 && outside.stderr.contains(note), "{}", outside.stderr);
     // Neither the clone nor, without a repository, the daemon knows the name.
     for directory in [clone.path(), data.path()] {
         for command in ["why", "wait"] {
