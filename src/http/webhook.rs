@@ -110,7 +110,7 @@ fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
 /// A forge reports a push: the branch is fetched now.
 #[utoipa::path(
     post, path = "/webhook/{provider}", operation_id = "webhook", tag = "Webhooks",
-    params(("provider" = String, Path)),
+    params(Provider),
     request_body = Object,
     responses(
         (status = 200, body = Delivery, description = "Nothing to do: `duplicate` or `ignored`"),

@@ -246,8 +246,10 @@ fn the_examples_of_wiring_name_what_is_there() {
     for script in [script.as_str().unwrap(), &read("90-enc.sh")] {
         let checked = Command::new("sh").args(["-n", "-c", script]).status().unwrap();
         assert!(checked.success(), "{script}");
-        assert!(script.contains("clade enc --server"), "{script}");
+        assert!(script.contains("\"/opt/clade/clade enc --server"), "{script}");
     }
+    let image = "COPY --from=clade /usr/bin/clade /opt/clade/clade\n";
+    assert!(read("Dockerfile").contains(image), "the program is where the scripts start it");
     let classifier: serde_json::Value = serde_yaml::from_str(&read("nodeclassifier.yaml")).unwrap();
     let (repository, daemon) = crate::readme::serve_fleet();
     let request = &classifier["spec"]["request"];

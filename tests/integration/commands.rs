@@ -507,7 +507,8 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         ),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],
-            "error: `--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated\n",
+            "error: `--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated; make it by \
+             `ssh-keyscan HOST > FILE`, and compare the keys with those that the forge publishes\n",
         ),
         (
             &["serve", "--repo", "http://git.example.com/x.git", "--data-dir", "/tmp/never"],

@@ -11,6 +11,7 @@ use crate::program::root;
 use crate::readme::updating;
 
 pub(crate) use machine::Machine;
+pub(crate) use page::can_be_pasted;
 use page::{Block, Fate, Part, is_as_shown, parts};
 
 /// The page that the test with the real Puppet Server runs.
@@ -153,7 +154,9 @@ fn judge(name: &str, block: &Block, outcome: &Outcome) {
 fn missing(blocks: &[&Block]) -> Option<&'static str> {
     let has = |it: &str| Command::new(it).arg("--help").output().is_ok();
     let uses = |it: &str| blocks.iter().any(|block| block.code.contains(&format!("{it} ")));
-    ["curl", "openssl", "git", "helm", "jq"].into_iter().find(|it| uses(it) && !has(it))
+    ["curl", "openssl", "git", "helm", "jq", "ssh-keyscan", "/usr/sbin/sshd"]
+        .into_iter()
+        .find(|it| uses(it) && !has(it))
 }
 
 fn guides() -> Vec<PathBuf> {
@@ -196,6 +199,7 @@ pages! {
     console_runs_as_written: "console.md",
     editors_runs_as_written: "editors.md",
     first_repository_runs_as_written: "first-repository.md",
+    forge_runs_as_written: "forge.md",
     kubernetes_runs_as_written: "kubernetes.md",
     migrate_from_pe_runs_as_written: "migrate-from-pe.md",
     operations_runs_as_written: "operations.md",

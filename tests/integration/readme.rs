@@ -81,6 +81,17 @@ fn every_block_of_the_readme_and_the_tour_is_what_the_program_prints() {
     assert!(blocks[0] >= 1 && blocks[1] >= 5, "the blocks are there");
 }
 
+#[test]
+fn commands_of_the_readme_and_the_tour_can_be_pasted() {
+    for page in ["README.md", "docs/tour.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        for part in text.split("```sh\n").skip(1) {
+            let block = part.split("```").next().unwrap();
+            assert_eq!(crate::guides::can_be_pasted(block), Ok(()), "{page}");
+        }
+    }
+}
+
 /// Runs the blocks of a page and returns how many there are.
 fn blocks_that_print_what_they_show(
     page: &str,

@@ -285,12 +285,25 @@ fn the_page_of_routes_is_the_document() {
                     [] => String::new(),
                     all => format!(" `?{}=`", all.join("=` `?")),
                 };
+                let words = words_of_the_path(operation);
                 let method = method.to_uppercase();
-                writeln!(text, "| `{method} {path}`{query} | {role} | {summary} |").unwrap();
+                writeln!(text, "| `{method} {path}`{query} | {role} | {summary}{words} |").unwrap();
             }
         }
     }
     generated("http.md", &text);
+}
+
+/// Returns the words that a part of a path can be.
+fn words_of_the_path(operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let words = parameters.filter(|it| it["in"] == "path").filter_map(|it| {
+        let words = it["schema"]["enum"].as_array()?;
+        let words: Vec<String> =
+            words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
+        Some(format!("; `{}` is {}", it["name"].as_str().unwrap(), words.join(", ")))
+    });
+    words.collect()
 }
 
 #[test]

@@ -153,7 +153,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Credentials"
     )]
     pub(super) git_password_file: Option<PathBuf>,
-    /// The file that holds a bearer token, read again for each fetch
+    /// The file that holds a bearer token, read again for each fetch; the token of most forges is a password instead
     #[arg(
         long,
         value_name = "FILE",

@@ -90,7 +90,8 @@ fn check_remote(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     if remote.scheme() == Some(Scheme::Ssh) {
         if serve.ssh_known_hosts_file.is_none() {
             bail!(
-                "`--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated"
+                "`--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated; \
+                 make it by `ssh-keyscan HOST > FILE`, and compare the keys with those that the forge publishes"
             );
         }
         if serve.ssh_key_file.is_none() {

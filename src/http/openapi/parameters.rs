@@ -114,6 +114,13 @@ parameters! {
     }
 }
 
+/// Declares a part of a path that is one of some words.
+pub(in crate::http) fn path_word(name: &str, words: &[&'static str], said: &str) -> Parameter {
+    let mut declared = parameter(ParameterIn::Path, name, one_of(words), said);
+    declared.required = Required::True;
+    declared
+}
+
 fn parameter(place: ParameterIn, name: &str, schema: RefOr<Schema>, said: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)

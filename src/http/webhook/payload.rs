@@ -3,7 +3,10 @@
 
 use axum::http::HeaderMap;
 use serde_json::Value;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
+use crate::http::openapi::parameters::path_word;
 use crate::model::CommitId;
 
 /// A sender of webhooks.
@@ -73,6 +76,12 @@ impl Provider {
         };
         let mut found = names.iter().filter_map(|it| headers.get(*it)?.to_str().ok());
         found.next().map(str::to_owned)
+    }
+}
+
+impl IntoParams for Provider {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_word("provider", &Self::ALL.map(Self::as_str), "Who sends the delivery")]
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) enum Fate {
     Given,
 }
 
-/// Languages of blocks that would be commands, were they written as pages write them.
-const NEARLY: [&str; 4] = ["console", "bash", "shell", "shell-session"];
+/// Languages of blocks that would be commands or output, were they written as pages write them.
+const NEARLY: [&str; 5] = ["", "console", "bash", "shell", "shell-session"];
 
 /// Cuts a page at its blocks.
 pub(crate) fn parts(page: &str) -> Result<Vec<Part>, String> {
@@ -85,7 +85,7 @@ pub(crate) fn parts(page: &str) -> Result<Vec<Part>, String> {
         match language {
             "sh" => {
                 let fate = fate.take().unwrap_or(Fate::Succeeds);
-                check(&code)?;
+                can_be_pasted(&code)?;
                 may_print = !matches!(fate, Fate::NotRun(_));
                 parts.push(Part::Run(Block { text, code, fate }));
             }
@@ -116,13 +116,16 @@ fn marked(comment: &str) -> Result<Option<Fate>, String> {
     }
 }
 
-/// Refuses what cannot be pasted into a terminal.
-fn check(code: &str) -> Result<(), String> {
-    let mut lines = code.lines();
-    if let Some(line) =
-        lines.find(|it| it.starts_with("$ ") || it.starts_with("# ") && it.contains("$ "))
-    {
+/// Refuses what cannot be pasted into a terminal. An interactive zsh takes `#` for an argument.
+pub(crate) fn can_be_pasted(code: &str) -> Result<(), String> {
+    let prompt =
+        |it: &&str| it.starts_with("$ ") || it.starts_with("# ") && it.contains("$ ");
+    if let Some(line) = code.lines().find(prompt) {
         return Err(format!("a prompt cannot be pasted: {line}"));
+    }
+    let comment = |it: &&str| it.starts_with("# ") || it.contains(" # ");
+    if let Some(line) = code.lines().find(comment) {
+        return Err(format!("a comment cannot be pasted into zsh, say it in the text: {line}"));
     }
     Ok(())
 }
@@ -180,7 +183,14 @@ fn pages_are_cut_at_their_blocks() {
         })
         .collect();
     assert_eq!(whole, page, "nothing of a page is lost");
-    for wrong in ["```console\nx\n```\n", "```sh\n$ x\n```\n", "```sh\n", "<!-- exits x: y -->\n"] {
+    for wrong in [
+        "```console\nx\n```\n",
+        "```\nx\n```\n",
+        "```sh\n$ x\n```\n",
+        "```sh\nx    # y\n```\n",
+        "```sh\n",
+        "<!-- exits x: y -->\n",
+    ] {
         assert!(parts(wrong).is_err(), "{wrong}");
     }
 }
