@@ -118,8 +118,7 @@ fn marked(comment: &str) -> Result<Option<Fate>, String> {
 
 /// Refuses what cannot be pasted into a terminal. An interactive zsh takes `#` for an argument.
 pub(crate) fn can_be_pasted(code: &str) -> Result<(), String> {
-    let prompt =
-        |it: &&str| it.starts_with("$ ") || it.starts_with("# ") && it.contains("$ ");
+    let prompt = |it: &&str| it.starts_with("$ ") || it.starts_with("# ") && it.contains("$ ");
     if let Some(line) = code.lines().find(prompt) {
         return Err(format!("a prompt cannot be pasted: {line}"));
     }
