@@ -101,13 +101,10 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
             let message = format!("The parent group {} does not exist.", group.parent);
             Rejection::new(RejectionKind::MissingParent, message, group_to_value(group))
         }),
-        HierarchyFault::Root { fault, group } => at(group).map(|group| {
-            let kind = match fault {
-                RootFault::Rule => RejectionKind::RootRuleEdit,
-                RootFault::Parent => RejectionKind::RootGroup,
-                RootFault::Name => return not_unique(group),
-            };
-            Rejection::new(kind, format!("{fault}."), group_to_value(group))
+        HierarchyFault::Root { fault, group } => at(group).map(|group| match fault {
+            RootFault::Rule => Rejection::root_rule(group_to_value(group)),
+            RootFault::Parent => Rejection::root_parent(group_to_value(group)),
+            RootFault::Name => not_unique(group),
         }),
     });
     first.unwrap_or_else(|| {

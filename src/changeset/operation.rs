@@ -220,14 +220,9 @@ fn same_serial(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result
 
 fn not_root(group: &Group) -> Result<(), Rejection> {
     if group.id == GroupId::ROOT {
-        return Err(root_rule(Value::Null));
+        return Err(Rejection::root_rule(Value::Null));
     }
     Ok(())
-}
-
-fn root_rule(details: Value) -> Rejection {
-    let message = "The root group's rule cannot be edited.";
-    Rejection::new(RejectionKind::RootRuleEdit, message, details)
 }
 
 /// Refuses to change what is fixed about the root group.
@@ -236,13 +231,12 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
         return Ok(());
     }
     if group.parent != GroupId::ROOT {
-        let message = "The root group is its own parent.";
-        return Err(Rejection::new(RejectionKind::RootGroup, message, submitted.clone()));
+        return Err(Rejection::root_parent(submitted.clone()));
     }
     let current = hierarchy.group(hierarchy.root());
     // It may be written in two ways.
     if group.rule != current.rule && !hierarchy::check(std::slice::from_ref(group)).is_empty() {
-        return Err(root_rule(submitted.clone()));
+        return Err(Rejection::root_rule(submitted.clone()));
     }
     Ok(())
 }
@@ -256,7 +250,7 @@ fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Grou
     same_serial(context, id, delta)?;
     if id == GroupId::ROOT && fields.contains_key("rule") {
         let others = fields.keys().any(|key| !matches!(key.as_str(), "rule" | "id"));
-        return Err(root_rule(if others { delta.clone() } else { Value::Null }));
+        return Err(Rejection::root_rule(if others { delta.clone() } else { Value::Null }));
     }
     let Value::Object(mut whole) = group_to_value(current) else { return Ok(current.clone()) };
     for (key, value) in fields {

@@ -50,6 +50,31 @@ pub enum RejectionKind {
     InvalidCommit,
 }
 
+impl RejectionKind {
+    /// Returns whether other groups may allow the same write of the same client. What a client lacks the permission for
+    /// is refused whatever the groups are.
+    pub(crate) fn depends_on_groups(self) -> bool {
+        match self {
+            Self::SchemaViolation
+            | Self::MalformedUuid
+            | Self::ConflictingIds
+            | Self::PermissionDenied
+            | Self::RootRuleEdit => false,
+            Self::NotFound
+            | Self::WriteConflict
+            | Self::UniquenessViolation
+            | Self::MissingReferents
+            | Self::MissingParent
+            | Self::InheritanceCycle
+            | Self::UnreachableGroups
+            | Self::RootGroup
+            | Self::ChildrenPresent
+            | Self::EnvironmentInUse
+            | Self::InvalidCommit => true,
+        }
+    }
+}
+
 impl Rejection {
     pub(super) fn new(
         kind: RejectionKind,
@@ -73,6 +98,16 @@ impl Rejection {
         let details: Map<String, Value> =
             details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Self::new(RejectionKind::SchemaViolation, message, details)
+    }
+
+    /// The rule of the root group is fixed.
+    pub(super) fn root_rule(details: Value) -> Self {
+        Self::new(RejectionKind::RootRuleEdit, "The root group's rule cannot be edited.", details)
+    }
+
+    /// The root group cannot be moved.
+    pub(super) fn root_parent(details: Value) -> Self {
+        Self::new(RejectionKind::RootGroup, "The root group is its own parent.", details)
     }
 
     /// The client lacks the permission for what it asks, such as `update classes`.

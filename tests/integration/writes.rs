@@ -15,6 +15,7 @@ mod real;
 mod recorded;
 mod remotes;
 mod repeated;
+mod unchanged;
 mod workflow;
 mod working_trees;
 

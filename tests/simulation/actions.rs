@@ -318,11 +318,11 @@ impl World {
                 self.keep_open(write);
                 format!("killed, with {fresh:?} at the remote")
             }
-            Some(Ok(Written::Active { snapshot, receipt, changed, .. })) => {
+            Some(Ok(Written::Active { snapshot, receipt, .. })) => {
                 let (commit, head) = (snapshot.commit, self.remote.head().unwrap());
                 let live = self.daemon_live();
-                // Without a change nothing is pushed: others may have moved the branch since the fetch.
-                let is_there = !changed || self.contains(commit, head);
+                // Also where nothing had to change: the branch is asked for it.
+                let is_there = self.contains(commit, head);
                 if !is_there || !live.is_some_and(|it| self.contains(commit, it)) {
                     self.break_promise(&format!(
                         "{commit} was answered and is not at the remote and live"

@@ -49,6 +49,23 @@ impl Applier {
         self.with_damage_mended(|| self.tip_once())
     }
 
+    /// Returns whether a tip is the newest commit of the branch. A remote is asked, and what it has is fetched: only a
+    /// push finds out otherwise that others moved the branch since the last fetch. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the remote cannot be asked.
+    pub(super) fn is_newest(&self, tip: &Tip) -> Result<bool, WriteError> {
+        match self.source.kind() {
+            // The tip was read in the repository itself.
+            SourceKind::Local => Ok(true),
+            SourceKind::Remote => {
+                self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
+                Ok(self.state.lock().head() == Some(tip.commit))
+            }
+        }
+    }
+
     /// Tries once more where objects are damaged, after they were fetched again.
     fn with_damage_mended<T>(
         &self,

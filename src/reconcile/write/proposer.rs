@@ -16,6 +16,7 @@ use crate::model::{CommitId, hex};
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::source::Source;
+use crate::snapshot::Snapshot;
 
 /// How many branches one change has at most: each time that it is merged and undone takes another.
 const MOST_BRANCHES: usize = 100;
@@ -64,8 +65,7 @@ impl Proposer {
     }
 
     fn push_proposal(&self, request: &WriteRequest) -> Result<ProposalOutcome, WriteError> {
-        let tip = self.applier.tip()?;
-        let (snapshot, changeset) = self.applier.apply(&tip.repository, &tip.snapshot, request)?;
+        let (tip, (snapshot, changeset)) = self.apply_to_newest(request)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
@@ -79,6 +79,28 @@ impl Proposer {
         let pushed = pushed?;
         let pull_request = self.pull_request(request, &changeset, &pushed.branch, &tip.branch);
         Ok(ProposalOutcome::Pushed(pushed, pull_request))
+    }
+
+    /// Applies a write to the branch. Where there is nothing to propose, because everything is so already or the groups do
+    /// not allow the write, that is so at the newest commit.
+    fn apply_to_newest(
+        &self,
+        request: &WriteRequest,
+    ) -> Result<(Tip, (Arc<Snapshot>, Changeset)), WriteError> {
+        let mut is_fetched = false;
+        for _ in 0..=self.settings.retries {
+            let tip = self.applier.tip()?;
+            let applied = self.applier.apply(&tip.repository, &tip.snapshot, request);
+            let is_proposal = match &applied {
+                Ok((snapshot, _)) => snapshot.commit != tip.commit,
+                Err(error) => !error.depends_on_groups(),
+            };
+            if is_proposal || is_fetched || self.applier.is_newest(&tip)? {
+                return Ok((tip, applied?));
+            }
+            is_fetched = true;
+        }
+        Err(WriteError::Conflict(self.settings.retries + 1))
     }
 
     /// Pushes a commit to a branch of its own, unless a branch waits for review that changes the same. The names of

@@ -176,6 +176,23 @@ impl WriteError {
         }
     }
 
+    /// Returns whether the groups of a commit do not allow the write: those of another commit may.
+    pub(super) fn depends_on_groups(&self) -> bool {
+        match self {
+            Self::Rejected(rejection) => rejection.kind.depends_on_groups(),
+            Self::Invalid(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the error of a write that was refused beside others that failed: it was in no push.
+    pub(super) fn of_refused(self) -> Self {
+        match self {
+            Self::Unknown(error) => Self::Unreachable(error),
+            other => other,
+        }
+    }
+
     /// Returns whether the write may be applied once what is damaged is fetched again.
     pub(super) fn is_of_damage(&self) -> bool {
         matches!(self, Self::Unreachable(error) if error.failure == FetchFailure::CorruptObjects)

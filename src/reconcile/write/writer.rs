@@ -8,12 +8,13 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::applier::{Applier, Tip};
+use super::batch::{AppliedWrite, Batch};
 use super::idempotency::Idempotency;
 use super::opener::PullRequestOpener;
 use super::planner::WritePlanner;
 use super::proposer::Proposer;
 use super::queue::{Message, QueuedWrite, WriteQueue};
-use super::receipt::{Deliveries, DeliveryReceipt};
+use super::receipt::Deliveries;
 use super::request::{WriteError, WriteMode, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{PushError, Repository};
@@ -73,18 +74,10 @@ impl std::fmt::Debug for Writer {
 /// How many writes are pushed at once.
 const BATCH: usize = 64;
 
-/// A write that was applied and is not pushed yet.
-struct Applied {
-    queued: QueuedWrite,
-    snapshot: Arc<Snapshot>,
-    changeset: Changeset,
-    /// The commit that its client is answered with, unless nothing had to change.
-    answered_with: Option<CommitId>,
-    edit: Option<Edit>,
-}
-
 /// Why applied writes are not live.
 enum Failure {
+    /// Nothing had to be pushed, and others moved the branch; where it went is fetched.
+    Stale,
     /// They were not pushed.
     Unpushed(WriteError),
     /// The push failed, or its end is not known.
@@ -212,38 +205,46 @@ impl Writer {
 
     /// Applies writes to the tip and pushes them, again as often as other pushes come first.
     fn write(&self, mut writes: Vec<QueuedWrite>) {
+        // Whether the branch was fetched since the writes came.
+        let mut is_fetched = false;
         for _ in 0..=self.settings.retries {
             let tip = match self.applier.tip() {
                 Ok(tip) => tip,
                 Err(error) => return fail_all(writes, &error),
             };
             let since = Instant::now();
-            let applied = self.apply_all(&tip, writes);
-            let Some(last) = applied.last().map(|it| it.snapshot.commit) else { return };
-            match self.push_and_activate(&tip, &applied, last, since) {
-                Ok(()) => return self.answer_all(applied, tip.commit),
-                Err(Failure::Withheld(withheld)) => return answer_withheld(applied, withheld),
+            let batch = self.apply_all(&tip, writes);
+            if batch.is_empty() {
+                return;
+            }
+            match self.publish(&tip, &batch, is_fetched, since) {
+                Ok(()) => return batch.answer(tip.commit, &self.deliveries),
+                Err(Failure::Withheld(withheld)) => return batch.answer_withheld(withheld),
+                Err(Failure::Stale) => {
+                    writes = batch.into_queued();
+                    is_fetched = true;
+                }
                 Err(Failure::Push(PushError::Moved)) => {
-                    writes = queued_of(applied);
-                    self.catch_up();
+                    writes = batch.into_queued();
+                    is_fetched = self.catch_up();
                 }
-                Err(Failure::Push(PushError::Rejected(_))) if applied.len() > 1 => {
+                Err(Failure::Push(PushError::Rejected(_))) if batch.len() > 1 => {
                     // The remote may refuse only one of them.
-                    return queued_of(applied).into_iter().for_each(|it| self.write(vec![it]));
+                    return batch.into_queued().into_iter().for_each(|it| self.write(vec![it]));
                 }
-                Err(Failure::Push(error)) => return fail_all(queued_of(applied), &error.into()),
-                Err(Failure::Unpushed(error)) => return fail_all(queued_of(applied), &error),
+                Err(Failure::Push(error)) => return batch.fail(&error.into()),
+                Err(Failure::Unpushed(error)) => return batch.fail(&error),
             }
         }
         fail_all(writes, &WriteError::Conflict(self.settings.retries + 1));
     }
 
-    /// Applies writes, each to what the one before left; clients of refused ones are answered.
-    fn apply_all(&self, tip: &Tip, writes: Vec<QueuedWrite>) -> Vec<Applied> {
-        let mut applied: Vec<Applied> = Vec::new();
+    /// Applies writes, each to what the one before left.
+    fn apply_all(&self, tip: &Tip, writes: Vec<QueuedWrite>) -> Batch {
+        let mut batch = Batch::default();
         for queued in writes {
-            let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
-            let is_taken = |commit| applied.iter().any(|it| it.answered_with == Some(commit));
+            let base = Arc::clone(batch.last().unwrap_or(&tip.snapshot));
+            let is_taken = |commit| batch.answers_with(commit);
             let repeated = self.repeated(tip, &base, &queued.request, is_taken);
             let done = repeated.and_then(|repeated| match repeated {
                 Some(write) => {
@@ -260,12 +261,13 @@ impl Writer {
                     let edit = self.edit(&tip.repository, &base, &snapshot, &changeset.answer);
                     let made = Some(snapshot.commit).filter(|it| *it != base.commit);
                     let answered_with = known.or(made);
-                    applied.push(Applied { queued, snapshot, changeset, answered_with, edit });
+                    let applied = AppliedWrite { snapshot, changeset, answered_with, edit };
+                    batch.push_applied(queued, applied);
                 }
-                Err(error) => (queued.reply)(Err(error)),
+                Err(error) => batch.push_refused(queued, error),
             }
         }
-        applied
+        batch
     }
 
     /// Returns the write that a request repeats, if that is unanswered and in effect.
@@ -295,29 +297,36 @@ impl Writer {
         history.edit(answer.group()?)
     }
 
-    /// Pushes the last of some commits, unless the branch is at it already, and makes it live.
-    fn push_and_activate(
+    /// Pushes the last commit of some writes and makes it live. Where none made a commit, what they were decided on must
+    /// be the newest commit of the branch, which a push finds out otherwise.
+    fn publish(
         &self,
         tip: &Tip,
-        applied: &[Applied],
-        last: CommitId,
+        batch: &Batch,
+        is_fetched: bool,
         since: Instant,
     ) -> Result<(), Failure> {
+        let last = batch.last().map(|it| it.commit);
+        let is_pushed = last.is_some_and(|it| it != tip.commit);
+        if !is_pushed && !is_fetched && !self.applier.is_newest(tip).map_err(Failure::Unpushed)? {
+            return Err(Failure::Stale);
+        }
+        let Some(last) = last else { return Ok(()) };
         let snapshot = self.applier.admit(&tip.repository, last).map_err(Failure::Unpushed)?;
         self.source.settle(&tip.repository, &tip.branch, tip.commit).map_err(Failure::Push)?;
-        if last != tip.commit {
-            self.push(tip, applied, last)?;
+        if is_pushed {
+            self.push(tip, batch, last)?;
         }
         self.activate_pushed(&tip.repository, snapshot, since).map_err(Failure::Withheld)
     }
 
     /// Pushes the last of some commits.
-    fn push(&self, tip: &Tip, applied: &[Applied], last: CommitId) -> Result<(), Failure> {
-        let pushing = applied.iter().filter_map(Applied::pushing).collect();
-        self.idempotency.record_pushing(pushing).map_err(|it| Failure::Unpushed(it.into()))?;
+    fn push(&self, tip: &Tip, batch: &Batch, last: CommitId) -> Result<(), Failure> {
+        let recorded = self.idempotency.record_pushing(batch.pushing());
+        recorded.map_err(|it| Failure::Unpushed(it.into()))?;
         let shown = self.state.show_push();
-        let files = applied.iter().flat_map(|it| it.changeset.files.keys());
-        let pushed = self.source.push(&tip.repository, &tip.branch, last, tip.commit, files);
+        let pushed =
+            self.source.push(&tip.repository, &tip.branch, last, tip.commit, batch.files());
         drop(shown);
         pushed.map_err(Failure::Push)
     }
@@ -337,59 +346,11 @@ impl Writer {
         activation.activate(repository, snapshot, Cause::Written, since)
     }
 
-    /// Answers each client with the commit that its write made or found; the live one contains it.
-    fn answer_all(&self, applied: Vec<Applied>, tip: CommitId) {
-        let mut before = tip;
-        for Applied { queued, snapshot, changeset, edit, answered_with } in applied {
-            let changed = snapshot.commit != before;
-            before = snapshot.commit;
-            let answer = changeset.answer;
-            let receipt =
-                answered_with.map(|it| Arc::new(DeliveryReceipt::new(it, &self.deliveries)));
-            (queued.reply)(Ok(Written::Active { snapshot, answer, edit, changed, receipt }));
-        }
-    }
-
-    /// Fetches the branch after another push moved it; what it brought is made live first.
-    fn catch_up(&self) {
-        if let Err(error) = self.fetcher.fetch(Trigger::Write) {
-            tracing::warn!(%error, "fetch failed");
-        }
-    }
-}
-
-impl Applied {
-    /// Returns what the journal has of it before it is pushed, if it made a commit.
-    fn pushing(&self) -> Option<PushedWrite> {
-        (self.answered_with == Some(self.snapshot.commit)).then(|| PushedWrite {
-            fingerprint: self.queued.request.fingerprint.clone(),
-            commit: self.snapshot.commit,
-            answer: self.changeset.answer.clone(),
-        })
-    }
-}
-
-/// Returns applied writes as they were queued.
-fn queued_of(applied: Vec<Applied>) -> Vec<QueuedWrite> {
-    applied.into_iter().map(|it| it.queued).collect()
-}
-
-/// Answers each client that its write is on the branch and not live. The same request again is safe:
-/// after a resume it gets the first answer.
-fn answer_withheld(applied: Vec<Applied>, withheld: Withheld) {
-    for Applied { queued, snapshot, answered_with, .. } in applied {
-        let commit = answered_with.unwrap_or(snapshot.commit);
-        let error = match withheld {
-            Withheld::Pinned(pinned) => WriteError::NotInEffect { commit, pinned },
-            Withheld::Superseded(by) => WriteError::Blocked(format!(
-                "the change was pushed as the commit {commit}, and the branch went to {by}, which \
-                 lacks it, before it answered"
-            )),
-            Withheld::Held | Withheld::Stopping => WriteError::Blocked(format!(
-                "the change is on the branch as the commit {commit} and does not answer yet"
-            )),
-        };
-        (queued.reply)(Err(error));
+    /// Fetches the branch after another push moved it; what it brought is made live first. Returns whether it was
+    /// fetched.
+    fn catch_up(&self) -> bool {
+        let fetched = self.fetcher.fetch(Trigger::Write);
+        fetched.inspect_err(|error| tracing::warn!(%error, "fetch failed")).is_ok()
     }
 }
 
