@@ -35,7 +35,7 @@ use crate::store::Received;
 use crate::telemetry::ClassificationOutcome;
 
 /// The content type of the ENC document.
-const YAML: HeaderValue = HeaderValue::from_static("text/yaml; charset=utf-8");
+pub(super) const YAML: HeaderValue = HeaderValue::from_static("text/yaml; charset=utf-8");
 
 /// Prints the ENC document.
 fn document(context: &SnapshotContext, node: ProvedNode) -> Result<CachedDocument, ApiError> {
@@ -209,7 +209,10 @@ impl Submission {
     async fn read(request: &NodeRequest, body: Body) -> Result<Self, ApiError> {
         let Some(body) = read_json(body).await? else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
-        let node = request.submitted(NodeBody::read(Some(wrap_facts(body)))?);
+        let mut body = NodeBody::read(Some(wrap_facts(body)))?;
+        // Agents can forge it, and an ENC is asked by what they say.
+        body.fact.shift_remove("trusted");
+        let node = request.submitted(body);
         Ok(match has_trusted {
             // No node has no facts: facts without any are facts that the client does not have.
             _ if !node.fact.is_empty() => Self::Facts(node),

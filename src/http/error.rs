@@ -28,7 +28,7 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     details: Value,
-    header: Option<(HeaderName, HeaderValue)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl ApiError {
@@ -38,7 +38,7 @@ impl ApiError {
         details: impl Into<Value>,
     ) -> Self {
         let (message, details) = (message.into(), details.into());
-        Self(Box::new(Inner { kind, message, details, header: None }))
+        Self(Box::new(Inner { kind, message, details, headers: Vec::new() }))
     }
 
     /// Leaves out what an error shows of groups, for a caller who may not read them: findings, and values that are
@@ -55,7 +55,7 @@ impl ApiError {
 
     /// Adds a header, which must be one.
     pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
-        self.0.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
+        self.0.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
         self
     }
 
@@ -120,6 +120,12 @@ impl ApiError {
 
     pub(super) fn malformed_uuid(text: &str) -> Self {
         let message = "The group id in the request's URI is not a valid UUID.";
+        Self::new(ErrorKind::MalformedUuid, message, text)
+    }
+
+    /// The group of the query is not one.
+    pub(super) fn malformed_group(text: &str) -> Self {
+        let message = "The parameter `group` must be the id of a group.";
         Self::new(ErrorKind::MalformedUuid, message, text)
     }
 
@@ -299,11 +305,9 @@ impl From<ApiError> for Error {
 
 impl IntoResponse for ApiError {
     fn into_response(mut self) -> Response {
-        let header = self.0.header.take();
+        let headers = std::mem::take(&mut self.0.headers);
         let mut response = (self.status(), Json(Error::from(self))).into_response();
-        if let Some((name, value)) = header {
-            response.headers_mut().insert(name, value);
-        }
+        response.headers_mut().extend(headers);
         response
     }
 }

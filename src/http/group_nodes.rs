@@ -49,7 +49,8 @@ pub(super) async fn list(
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
+    let found = find(&context.snapshot.estate.hierarchy, &id, &uri);
+    let index = found.map_err(|error| context.named(error))?;
     let snapshot = Arc::clone(&context.snapshot);
     let permit = STORE.admit().await?;
     let presence = ClientPresence::default();
@@ -60,9 +61,9 @@ pub(super) async fn list(
     };
     // A search of a large fleet takes seconds.
     let names = run_yielding(search).await;
-    let names = names.map_err(|Panicked| ApiError::internal("The nodes could not be read."))??;
-    let nodes = parameters.page(names.into_iter().collect())?;
-    Ok(context.json(Ok(GroupNodes { nodes })))
+    let names = names.map_err(|Panicked| ApiError::internal("The nodes could not be read."))?;
+    let nodes = names.and_then(|names| parameters.page(names.into_iter().collect()));
+    Ok(context.json(nodes.map(|nodes| GroupNodes { nodes })))
 }
 
 /// Finds the nodes of a group. Facts come from the check-in, else from the sources of `/enc`.

@@ -31,7 +31,9 @@ pub(super) async fn answered(
     let node = known(lookup, &context, uri, request).await?;
     let weight = weight(&node);
     let classify = move || {
-        classified(&context, &node, WithheldFacts::Mark, |_, _| ()).map(|()| (context, node))
+        let done = classified(&context, &node, WithheldFacts::Mark, |_, _| ());
+        done.map_err(|error| context.named(error))?;
+        Ok((context, node))
     };
     TOOLS.run(weight, classify).await?
 }

@@ -12,8 +12,8 @@ use super::blame::blame_error;
 use super::blocking::REPOSITORY;
 use super::classify::classified;
 use super::compute::{TOOLS, weight};
+use super::enc::YAML;
 use super::error::ApiError;
-use super::groups::find;
 use super::known_node::{answered, known};
 use super::node_lookup::NodeLookup;
 use super::node_request::{NodeRequest, ProvedNode};
@@ -29,7 +29,7 @@ use super::snapshot_context::SnapshotContext;
 use super::types::{GroupRef, LocatedValue, Membership, MembershipRule};
 use crate::classification::{WithheldFacts, enc_document};
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::Node;
+use crate::model::{GroupId, Node};
 use crate::reconcile::{AskedNode, Controller};
 use crate::rule;
 
@@ -87,11 +87,11 @@ pub(super) async fn enc(
 ) -> Result<Response, ApiError> {
     let node = known(&lookup, &context, &uri, &request).await?;
     let weight = weight(&node);
-    let write = move || {
-        let document = shown_document(&context, &privacy, &node)?;
-        Ok(context.respond(([(header::CONTENT_TYPE, "text/yaml")], document)))
+    let write = move || match shown_document(&context, &privacy, &node) {
+        Ok(document) => context.respond(([(header::CONTENT_TYPE, YAML)], document)),
+        Err(error) => context.respond(error),
     };
-    TOOLS.run(weight, write).await?
+    TOOLS.run(weight, write).await
 }
 
 /// Writes the ENC document of a node with the values that people are shown.
@@ -129,7 +129,9 @@ pub(super) async fn membership(
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     let group = parameters.get("group").unwrap_or_default();
-    let group = find(&context.snapshot.estate.hierarchy, group, &uri)?;
+    let group = group.parse::<GroupId>().map_err(|_| ApiError::malformed_group(group))?;
+    let group = context.snapshot.estate.hierarchy.find(group);
+    let group = group.ok_or_else(|| context.named(ApiError::not_found(&uri)))?;
     let node = known(&lookup, &context, &uri, &request).await?;
     let weight = weight(&node);
     let explain = move || {

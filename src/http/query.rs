@@ -1,7 +1,5 @@
 //! The query of a request.
 
-use std::collections::HashMap;
-
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 
@@ -11,16 +9,16 @@ use super::error::ApiError;
 
 /// The parameters of a request's query.
 #[derive(Debug)]
-pub(super) struct Parameters(HashMap<String, String>);
+pub(super) struct Parameters(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Parameters {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         if parts.uri.query().is_none_or(str::is_empty) {
-            return Ok(Self(HashMap::new()));
+            return Ok(Self(Vec::new()));
         }
-        match Query::<HashMap<String, String>>::from_request_parts(parts, state).await {
+        match Query::<Vec<(String, String)>>::from_request_parts(parts, state).await {
             Ok(Query(parameters)) => Ok(Self(parameters)),
             Err(_) => {
                 let query = parts.uri.query().unwrap_or_default();
@@ -32,8 +30,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
 }
 
 impl Parameters {
+    /// Returns a parameter; of one that is given twice, the last value.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.all(name).next_back()
+    }
+
+    /// Returns all values of a parameter.
+    pub(super) fn all(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns a parameter that may be given once.
+    pub(super) fn once(&self, name: &str) -> Result<Option<&str>, ApiError> {
+        let mut values = self.all(name);
+        match (values.next(), values.next()) {
+            (Some(_), Some(_)) => {
+                let message = format!("The parameter `{name}` is given twice.");
+                Err(ApiError::malformed_head(message))
+            }
+            (value, _) => Ok(value),
+        }
     }
 
     /// Returns whether a switch is on: anything but `0` and `false` turns it on.
@@ -63,7 +79,7 @@ impl Parameters {
 
     /// Returns a time as RFC 3339 has it; seconds may be left out.
     pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, ApiError> {
-        let Some(text) = self.get(name) else { return Ok(None) };
+        let Some(text) = self.once(name)? else { return Ok(None) };
         // A `+` that the client did not encode arrives as a blank.
         text.replace(' ', "+").parse().map(Some).map_err(|_| {
             ApiError::malformed_head(format!(

@@ -106,7 +106,7 @@ enum Named {
 
 impl Named {
     fn read(parameters: &Parameters, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
-        Ok(match (parameters.get("commit"), parameters.time("at")?) {
+        Ok(match (parameters.once("commit")?, parameters.time("at")?) {
             (None, None) => headers.get(COMMIT).map(read_commit).transpose()?.map(Self::Answered),
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
@@ -218,6 +218,15 @@ impl SnapshotContext {
             response.headers_mut().insert(STALE, seconds.into());
         }
         response
+    }
+
+    /// Has an error that follows from the snapshot name the commit.
+    pub(super) fn named(&self, error: ApiError) -> ApiError {
+        let named = error.with_header(COMMIT, &self.snapshot.commit.to_string());
+        match self.stale {
+            Some(seconds) => named.with_header(STALE, &seconds.to_string()),
+            None => named,
+        }
     }
 
     /// Answers with JSON, or with an error; both name the commit.

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::Response;
 use indexmap::IndexSet;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
@@ -243,15 +243,18 @@ pub(super) async fn delete_environment(
     writing.perform(Value::Null, |_| Operation::RemoveEnvironment { name }).await
 }
 
-/// Returns the nodes that a request names, in its query or its body, and what to know it by.
+/// Returns the nodes that a request names, in its query and its body, and what to know it by.
 async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, Value), ApiError> {
-    if let Some(text) = parameters.get("nodes") {
-        let nodes = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-        return Ok((each_once(nodes.map(str::to_owned)), text.into()));
+    let asked: Vec<&str> = parameters.all("nodes").collect();
+    let body = read_json(body).await?;
+    let in_body = body.as_ref().map(NodesRequest::read).transpose()?.flatten();
+    if asked.is_empty() && in_body.is_none() {
+        return Err(missing_nodes());
     }
-    let Some(body) = read_json(body).await? else { return Err(missing_nodes()) };
-    let NodesRequest { nodes } = NodesRequest::read(&body)?.ok_or_else(missing_nodes)?;
-    Ok((each_once(nodes), body))
+    let names = asked.iter().flat_map(|it| it.split(',')).map(str::trim);
+    let in_query = names.filter(|it| !it.is_empty()).map(str::to_owned);
+    let nodes = each_once(in_query.chain(in_body.into_iter().flat_map(|it| it.nodes)));
+    Ok((nodes, json!([asked, body])))
 }
 
 /// Returns the nodes without those that were named before.

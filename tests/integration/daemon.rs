@@ -160,6 +160,9 @@ fn every_error_has_the_same_shape() {
         ("GET", "/v1/groups?at=2199-10-03T02:10Z", "", 404, "unknown-commit"),
         ("GET", "/v1/groups?at=yesterday", "", 400, "malformed-request"),
         ("GET", "/v1/groups?at=2026-10-03T02:10Z&commit=HEAD", "", 400, "malformed-request"),
+        ("GET", "/v1/groups?commit=HEAD&commit=main", "", 400, "malformed-request"),
+        ("GET", "/controller/nodes/n/membership", "", 400, "malformed-uuid"),
+        ("GET", "/controller/nodes/n/membership?group=Webservers", "", 400, "malformed-uuid"),
         ("POST", "/controller/pin", "{}", 400, "schema-violation"),
         ("POST", "/controller/pin", r#"{"commit": "nope"}"#, 404, "unknown-commit"),
         ("POST", "/webhook/github", "{}", 401, "user-unauthenticated"),
@@ -240,6 +243,33 @@ fn every_error_has_the_same_shape() {
     assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &large).status, 413);
     let valid = daemon.request("POST", "/v1/validate/group", r#"{"name": "x", "classes": {}, "parent": "00000000-0000-4000-8000-000000000000", "serial_number": 4}"#);
     assert_eq!((valid.status, valid.json()["environment"].as_str()), (200, Some("production")));
+}
+
+#[test]
+fn errors_that_follow_from_a_commit_name_it() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let live = daemon.get("/v1/groups").header("X-Clade-Commit").map(str::to_owned);
+    let trusted = r#"{"trusted": {"extensions": {"pp_role": "web"}}}"#;
+    let conflict = daemon.request("POST", "/v1/classified/nodes/web-conflict", trusted);
+    assert_eq!(conflict.status, 500);
+    daemon.wait_until("the check-in is there", |it| it.get("/v1/nodes/web-conflict").status == 200);
+    let node = |route: &str| format!("/controller/nodes/web-conflict/{route}");
+    let nothing = "00000000-0000-4000-8000-000000000009";
+    for (path, status) in [
+        ("/enc/web-conflict".to_owned(), 500),
+        (node("enc"), 500),
+        (node("values"), 500),
+        (node("blame"), 500),
+        (node(&format!("membership?group={nothing}")), 404),
+        (format!("/v1/groups/{nothing}"), 404),
+        (format!("/v1/groups/{nothing}/nodes"), 404),
+        (format!("/v1/groups/{WEB_ID}/nodes?limit=x"), 400),
+    ] {
+        let answer = daemon.get(&path);
+        let named = answer.header("X-Clade-Commit").map(str::to_owned);
+        assert_eq!((answer.status, named), (status, live.clone()), "{path}: {}", answer.body);
+    }
 }
 
 #[test]

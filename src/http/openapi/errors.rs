@@ -9,6 +9,7 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema as _};
 
+use super::parameters::{count, text};
 use crate::http::types::{Error, ErrorKind};
 
 type All = BTreeMap<String, RefOr<Response>>;
@@ -190,11 +191,16 @@ fn response(status: &str, description: &str) -> RefOr<Response> {
     let body = ContentBuilder::new().schema(Some(schema)).build();
     let response =
         ResponseBuilder::new().description(description).content("application/json", body);
-    if status != "503" {
-        return response.into();
+    let header = |said, schema| HeaderBuilder::new().description(Some(said)).schema(Some(schema));
+    match status {
+        "401" => {
+            let scheme = header("`Bearer`, where a token is missing or not known", text());
+            response.header("WWW-Authenticate", scheme.build()).into()
+        }
+        "503" => {
+            let retry = header("After how many seconds to ask again", count());
+            response.header("Retry-After", retry.build()).into()
+        }
+        _ => response.into(),
     }
-    let retry = HeaderBuilder::new()
-        .description(Some("After how many seconds to ask again"))
-        .schema(Some(super::parameters::count()));
-    response.header("Retry-After", retry.build()).into()
 }

@@ -110,7 +110,7 @@ parameters! {
     }
     /// Nodes that are pinned or unpinned.
     Nodes {
-        Query "nodes" text() => "Certnames, with commas between; or `{\"nodes\": […]}` as the body";
+        Query "nodes" text() => "Certnames, with commas between, or several times; and `{\"nodes\": […]}` as the body";
     }
 }
 
@@ -135,7 +135,7 @@ fn of(kind: Type) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(kind)
 }
 
-fn text() -> RefOr<Schema> {
+pub(super) fn text() -> RefOr<Schema> {
     of(Type::String).into()
 }
 

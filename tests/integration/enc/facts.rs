@@ -86,6 +86,25 @@ fn a_forged_fact_proves_nothing() {
 }
 
 #[test]
+fn a_fact_called_trusted_is_dropped_where_an_enc_asks() {
+    let repository = repository();
+    let group = "name: Claims\nrule: [\"=\", [fact, trusted, role], web]\nclasses: {claimed: {}}\n";
+    repository.commit("more", &[("groups/claims.yaml", group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let forged = json!({"fact": {"trusted": {"role": "web"}, "kernel": "Linux"}}).to_string();
+    let claimed = |method: &str, path: &str, body: &str| {
+        daemon.request(method, path, body).json()["classes"].get("claimed").is_some()
+    };
+    assert!(!claimed("POST", "/enc/liar", &forged));
+    daemon.wait_until("the check-in is there", |it| it.get("/v1/nodes/liar").status == 200);
+    assert!(!claimed("GET", "/enc/liar", ""));
+    let seen = daemon.get("/v1/nodes/liar?facts=true").json();
+    assert_eq!(seen["fact"], json!({"kernel": "Linux"}));
+    // As in Puppet Enterprise, whose clients send the facts of a catalogue.
+    assert!(claimed("POST", "/v1/classified/nodes/other", &forged));
+}
+
+#[test]
 fn unusable_facts_are_reported_and_ignored() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);

@@ -266,6 +266,22 @@ fn peadm_edits_a_rule_and_pins_by_query() {
 }
 
 #[test]
+fn nodes_of_the_query_and_of_the_body_are_pinned() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let path = format!("/v1/groups/{ID}");
+    let pinned = |query: &str, body: &str| {
+        let answer = daemon.request("POST", &format!("{path}/pin?{query}"), body);
+        assert_eq!(answer.status, 204, "{}", answer.body);
+        let rule = daemon.get(&path).json()["rule"].to_string();
+        ["a", "b", "c", "d", "e"].map(|it| rule.contains(&format!("\"{it}\"")))
+    };
+    assert_eq!(pinned("nodes=a&nodes=b", ""), [true, true, false, false, false]);
+    assert_eq!(pinned("nodes=c", r#"{"nodes": ["d"]}"#), [true, true, true, true, false]);
+    assert_eq!(pinned("nodes=e", "{}"), [true; 5]);
+}
+
+#[test]
 fn a_group_is_validated_without_being_made() {
     let hub = hub();
     let daemon = hub.serve(&[]);
