@@ -123,9 +123,10 @@ impl CommitState {
         }
     }
 
-    /// Returns the state of a commit that the builder decided about.
+    /// Returns the state of a commit that the builder decided about. A commit that is rejected again after each restart
+    /// is so since the first time.
     fn decided(commit: CommitId, records: &[Record]) -> Option<Self> {
-        records.iter().rev().find_map(|it| match it.event {
+        let mut decisions = records.iter().rev().filter_map(|it| match it.event {
             Event::Rejected { commit: rejected, stage } if rejected == commit => {
                 Some(Self::Rejected { since: it.time, stage })
             }
@@ -133,7 +134,12 @@ impl CommitState {
                 Some(Self::Superseded { since: it.time, by })
             }
             _ => None,
-        })
+        });
+        let last = decisions.next()?;
+        let Self::Rejected { stage: last_stage, .. } = last else { return Some(last) };
+        let is_same =
+            |it: &Self| matches!(it, Self::Rejected { stage, .. } if *stage == last_stage);
+        Some(decisions.take_while(is_same).last().unwrap_or(last))
     }
 
     /// Returns a sentence about it.
@@ -192,6 +198,7 @@ mod tests {
             activated(2),
             Event::Fetched { commit: commit(4) },
             Event::Rejected { commit: commit(4), stage: Stage::Check },
+            Event::Rejected { commit: commit(4), stage: Stage::Check },
             Event::Fetched { commit: commit(6) },
             Event::Superseded { commit: commit(6), by: commit(7) },
             Event::Fetched { commit: commit(7) },
@@ -226,6 +233,9 @@ mod tests {
         ] {
             assert_eq!(word(CommitState::of(commit(digit), &journal, around)), expected, "{digit}");
         }
+        let rejected = CommitState::of(commit(4), &journal, around);
+        let first = journal.records()[3].time;
+        assert_eq!(rejected, CommitState::Rejected { since: first, stage: Stage::Check });
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
         assert_eq!(word(CommitState::of(commit(9), &journal, before)), "pending");

@@ -19,7 +19,7 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
-use crate::git::{CommitInfo, Repository, ResolveError};
+use crate::git::{CommitInfo, Repository, ResolveError, RevisionError};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 
@@ -105,12 +105,26 @@ impl CommitLookup {
         commit: CommitId,
     ) -> Result<Arc<Snapshot>, LookupError> {
         match self.snapshot_at(&commit.to_string()) {
-            Err(LookupError::Unknown(_)) => {
-                self.request_fetch_if_due();
-                Err(LookupError::NotHereYet(commit))
+            Err(LookupError::Unknown(error)) => {
+                Err(self.missing(&self.source.repository()?, commit, error))
             }
             done => done,
         }
+    }
+
+    /// Returns the error of a commit that another replica may have fetched already, and requests a fetch. An object that
+    /// has arrived and names no commit never does.
+    fn missing(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        error: RevisionError,
+    ) -> LookupError {
+        if repository.has_object(commit) {
+            return LookupError::Unknown(error);
+        }
+        self.request_fetch_if_due();
+        LookupError::NotHereYet(commit)
     }
 
     /// Returns the snapshot of a commit if the history that is followed has it, or it was live here. A fetch is
@@ -127,14 +141,14 @@ impl CommitLookup {
             return Ok(FollowedSnapshot::Found(live));
         }
         let repository = self.source.repository()?;
-        match self.resolve(&repository, &commit.to_string()) {
-            Ok(_) => {}
-            Err(LookupError::Unknown(_)) => {
-                self.request_fetch_if_due();
-                return Err(LookupError::NotHereYet(commit));
+        // The id of an annotated tag names the commit that it leads to.
+        let commit = match self.resolve(&repository, &commit.to_string()) {
+            Ok(named) => named,
+            Err(LookupError::Unknown(error)) => {
+                return Err(self.missing(&repository, commit, error));
             }
             Err(error) => return Err(error),
-        }
+        };
         let was_live =
             || self.recorder.journal().activations().any(|(_, activated)| activated == commit);
         let head = self.state.lock().head();
@@ -213,7 +227,7 @@ impl CommitLookup {
         Ok(CommitDetails { info, outcome, state })
     }
 
-    /// Returns the commits that are kept built, newest first. Blocking.
+    /// Returns the commits that are kept built since the start, newest first. Blocking.
     ///
     /// # Errors
     ///
@@ -243,7 +257,7 @@ impl CommitLookup {
     fn commit_state(&self, repository: &Repository, commit: CommitId) -> CommitState {
         let (head, held) = {
             let state = self.state.lock();
-            (state.head(), state.held())
+            (state.head(), state.waiting())
         };
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let around = Surroundings { head, held, is_ancestor: &is_ancestor };

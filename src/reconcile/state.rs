@@ -26,7 +26,7 @@ pub use self::no_snapshot::NoSnapshotCause;
 use self::object_trouble::ObjectTrouble;
 use super::attribution::Pin;
 use super::clock::Now;
-use super::policy::{OnStale, Policy};
+use super::policy::{OnRewrite, OnStale, Policy};
 use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use super::trigger::Trigger;
 use crate::git::{FetchFailure, SignatureFault, Signer};
@@ -119,6 +119,8 @@ pub(super) struct Candidate {
     pub(super) since: Instant,
     pub(super) progress: Progress,
     pub(super) fallback: Fallback,
+    /// The valid commit behind it that waited for an operator before it came.
+    waiting: Option<CommitId>,
 }
 
 /// What is live where a candidate is not valid.
@@ -133,7 +135,8 @@ pub(super) enum Fallback {
 impl Candidate {
     /// Returns a candidate that waits for the builder.
     fn new(commit: CommitId, trigger: Trigger, since: Instant) -> Self {
-        Self { commit, trigger, since, progress: Progress::Pending, fallback: Fallback::Live }
+        let (progress, fallback, waiting) = (Progress::Pending, Fallback::Live, None);
+        Self { commit, trigger, since, progress, fallback, waiting }
     }
 
     /// Returns whether it was rejected since it could not be read.
@@ -268,6 +271,21 @@ impl ReconcileState {
         held.map(|it| it.commit)
     }
 
+    /// Returns the valid commit that waits for an operator or for the remote: the candidate, or the one behind a
+    /// candidate that is not valid, which a resume makes live.
+    pub(super) fn waiting(&self) -> Option<CommitId> {
+        let candidate = self.candidate.as_ref()?;
+        let is_held = matches!(candidate.progress, Progress::Held);
+        // An ancestor of the live commit waited for the remote alone.
+        let waits = self.pin.is_some() || self.is_rewrite_held();
+        if is_held { Some(candidate.commit) } else { candidate.waiting.filter(|_| waits) }
+    }
+
+    /// Returns whether the branch was rewritten and an operator has to accept it.
+    fn is_rewrite_held(&self) -> bool {
+        self.policy.on_rewrite == OnRewrite::Hold && self.rewritten.is_some_and(|it| !it.accepted)
+    }
+
     /// Returns the candidate that was rejected.
     pub(super) fn last_failed(&self) -> Option<&FailedCommit> {
         match &self.candidate.as_ref()?.progress {
@@ -352,8 +370,12 @@ impl ReconcileState {
     /// fetched or not.
     pub(super) fn pin_now(&mut self, pin: Pin, now: Now) {
         let pinned = pin.commit;
+        let followed = self.live.filter(|it| self.pin.is_none() && *it != pinned);
         self.pin = Some(pin);
         self.is_pin_unsettled = false;
+        if let Some(candidate) = self.candidate.as_mut().filter(|_| self.rewritten.is_none()) {
+            candidate.waiting = followed.or(candidate.waiting);
+        }
         if let Some(head) = self.head().filter(|it| *it != pinned && self.live == Some(*it)) {
             let candidate = Candidate::new(head, Trigger::Manual, now.monotonic);
             self.candidate = Some(candidate.with(Progress::Held));

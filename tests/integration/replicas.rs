@@ -93,6 +93,36 @@ fn a_commit_that_never_comes_is_not_here_yet() {
     assert_eq!(local.request_with("GET", "/v1/groups", &header, "").status, 503);
 }
 
+/// An id that has arrived is no commit that is on its way.
+#[test]
+fn an_object_that_is_no_commit_is_unknown_and_a_tag_names_its_commit() {
+    let (repository, first) = repository();
+    let git = repository.git();
+    let commit = git.find_commit(first.parse().unwrap()).unwrap();
+    let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
+    let tag = git.tag("v1", commit.as_object(), &ada, "one", false).unwrap().to_string();
+    git.branch("feature/x", &commit, false).unwrap();
+    let tree = commit.tree_id().to_string();
+    let blob = commit.tree().unwrap().get_path("groups/a.yaml".as_ref()).unwrap().id().to_string();
+    let (_data, daemon) = replica(&repository, &[]);
+    daemon.wait_until("the tag has arrived", |it| it.get("/v1/groups?commit=v1").status == 200);
+    let ask = |headers: &str, query: &str| {
+        let answer = daemon.request_with("GET", &format!("/v1/groups{query}"), headers, "");
+        let named = answer.header("X-Clade-Commit").map(str::to_owned);
+        (answer.status, named, answer.json()["kind"].as_str().map(str::to_owned))
+    };
+    let found = (200, Some(first), None);
+    assert_eq!(ask(&format!("X-Clade-Commit: {tag}\r\n"), ""), found);
+    for revision in [&*tag, "v1", "feature/x", "heads/feature/x", "refs/heads/feature/x"] {
+        assert_eq!(ask("", &format!("?commit={revision}")), found, "{revision}");
+    }
+    let unknown = (404, None, Some("unknown-commit".to_owned()));
+    for object in [tree, blob] {
+        assert_eq!(ask(&format!("X-Clade-Commit: {object}\r\n"), ""), unknown, "{object}");
+        assert_eq!(ask("", &format!("?commit={object}")), unknown, "{object}");
+    }
+}
+
 #[test]
 fn a_commit_that_is_not_valid_never_answers_however_it_is_asked_for() {
     let (repository, first) = repository();

@@ -4,7 +4,7 @@ use git2::{ErrorCode, ObjectType};
 
 use super::error::{ReadError, ResolveError};
 use super::{Branches, Repository};
-use crate::git::object_id::id_of;
+use crate::git::object_id::{id_of, oid};
 use crate::git::own_files::{check_ref_file, check_ref_files};
 use crate::git::refs::{WATCHED, instead, short_name};
 use crate::model::CommitId;
@@ -100,13 +100,21 @@ impl Repository {
             return Err(ResolveError::ambiguous(revision));
         }
         let mirrored = match self.branches {
-            Branches::Own => None,
-            Branches::Mirrored => branch_of(revision).map(|it| format!("refs/remotes/origin/{it}")),
+            Branches::Own => [None, None],
+            Branches::Mirrored => branches_of(revision),
         };
-        match mirrored.map(|name| self.peel(&name).map_err(fail)) {
-            Some(found @ (Ok(_) | Err(ResolveError::Unreadable(_)))) => found,
-            Some(Err(ResolveError::Unknown(_))) | None => self.peel(revision).map_err(fail),
+        for branch in mirrored.into_iter().flatten() {
+            match self.peel(&format!("refs/remotes/origin/{branch}")).map_err(fail) {
+                found @ (Ok(_) | Err(ResolveError::Unreadable(_))) => return found,
+                Err(ResolveError::Unknown(_)) => {}
+            }
         }
+        self.peel(revision).map_err(fail)
+    }
+
+    /// Returns whether there is an object of an id, be it a commit or not.
+    pub fn has_object(&self, id: CommitId) -> bool {
+        self.inner.odb().is_ok_and(|it| it.exists(oid(id)))
     }
 
     /// Returns whether a revision begins with part of a commit's id that is the name of a ref at another commit: who may
@@ -270,15 +278,16 @@ fn is_too_long(revision: &str) -> bool {
     revision.len() > LONGEST || parts.any(|it| it.len() > LONGEST_PART)
 }
 
-/// Returns the branch of the remote that a revision in a mirror begins with, if it can be one.
+/// Returns the branches of the remote that a revision in a mirror may begin with, the one that is meant first: as in
+/// git, `heads/x` is the branch `x`, and else one of that whole name.
 ///
 /// A remote may have a branch called `HEAD`, `@` or `refs/clade/live`: by these names alone it is not
 /// meant, only by `refs/heads/HEAD`.
-fn branch_of(revision: &str) -> Option<&str> {
+fn branches_of(revision: &str) -> [Option<&str>; 2] {
     if let Some(branch) = revision.strip_prefix("refs/heads/") {
-        return Some(branch);
+        return [Some(branch), None];
     }
     let name = name_of(revision);
     let is_own = matches!(name, "" | "HEAD" | "@") || name.starts_with("refs/");
-    (!is_own).then_some(revision)
+    [revision.strip_prefix("heads/"), (!is_own).then_some(revision)]
 }

@@ -60,6 +60,7 @@ impl ReconcileState {
     fn found(&self, freshness: Freshness, now: Now) -> Vec<Found> {
         let mut all = vec![self.ready(freshness)];
         all.extend(self.of_candidate());
+        all.extend(self.of_waiting());
         all.extend(self.slow(now));
         all.extend(self.of_remote());
         all.extend(self.of_history(freshness));
@@ -68,13 +69,17 @@ impl ReconcileState {
         all
     }
 
-    fn of_candidate(&self) -> Option<Found> {
-        let candidate = self.candidate.as_ref()?;
-        let commit = candidate.commit;
-        let serving = match &self.active {
+    /// Says which commit answers while another one does not.
+    fn serving(&self) -> String {
+        match &self.active {
             Some(active) => format!("still serving {}", active.commit),
             None => "no commit answers".to_owned(),
-        };
+        }
+    }
+
+    fn of_candidate(&self) -> Option<Found> {
+        let candidate = self.candidate.as_ref()?;
+        let (commit, serving) = (candidate.commit, self.serving());
         Some(match &candidate.progress {
             Progress::Pending | Progress::Building => {
                 let message = format!("{commit} is being built");
@@ -84,18 +89,22 @@ impl ReconcileState {
                 let message = format!("{commit}: {}; {serving}", failed.in_short());
                 holds(Kind::CandidateRejected, *reason, message)
             }
-            Progress::Held => {
-                let (reason, why) = if self.pin.is_some() {
-                    (Reason::Pinned, "an operator pinned another; resume to follow the branch")
-                } else if self.behind.is_some() {
-                    (Reason::OlderThanLive, "it is older than the commit that answers")
-                } else {
-                    (Reason::OnRewriteHold, "the history was rewritten; resume to accept it")
-                };
-                let message = format!("{commit} waits: {why}; {serving}");
-                holds(Kind::PromotionHeld, reason, message)
-            }
+            Progress::Held => return None,
         })
+    }
+
+    /// Says that a valid commit waits: the candidate, or one behind a candidate that is not valid.
+    fn of_waiting(&self) -> Option<Found> {
+        let commit = self.waiting()?;
+        let (reason, why) = if self.pin.is_some() {
+            (Reason::Pinned, "an operator pinned another; resume to follow the branch")
+        } else if self.behind.is_some() {
+            (Reason::OlderThanLive, "it is older than the commit that answers")
+        } else {
+            (Reason::OnRewriteHold, "the history was rewritten; resume to accept it")
+        };
+        let message = format!("{commit} waits: {why}; {}", self.serving());
+        Some(holds(Kind::PromotionHeld, reason, message))
     }
 
     /// Returns the pushes and fetches that take long.

@@ -151,7 +151,8 @@ impl ReconcileState {
         let Following { began, head, trigger, ancestry, .. } = *following;
         self.check_current(began)?;
         let is_pinned = self.pin.is_some();
-        let last = match is_pinned {
+        // After a resume the pinned commit is live until another one is.
+        let last = match is_pinned || following.resumed_at.is_some() {
             true => following.followed_last,
             false => self.live.or(following.live_last),
         };
@@ -196,8 +197,10 @@ impl ReconcileState {
         }
         let since = self.first_evidence(head).unwrap_or(now.monotonic);
         let fallback = self.fallback(head, following);
+        let waiting = self.waiting().filter(|it| ancestry.is_ancestor(*it, head));
         // A held commit is built all the same: whether it is valid is worth knowing.
-        self.candidate = Some(Candidate { fallback, ..Candidate::new(head, trigger, since) });
+        let candidate = Candidate::new(head, trigger, since);
+        self.candidate = Some(Candidate { fallback, waiting, ..candidate });
         Ok(true)
     }
 

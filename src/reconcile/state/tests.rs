@@ -6,9 +6,11 @@ mod world;
 use std::time::Duration;
 
 use self::world::{Commits, World, name};
+use crate::reconcile::journal::Stage;
 use crate::reconcile::policy::{OnRewrite, Policy};
-use crate::reconcile::state::{Following, Withheld};
+use crate::reconcile::state::{Cause, Following, Withheld};
 use crate::reconcile::status::ConditionKind::{self, Reconciling, RemoteBehind};
+use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
 impl World {
@@ -77,6 +79,13 @@ a held rewind goes further back | hold | fetch c, build, fetch b, build, pass 31
 a rewind to a rejected commit | follow | fetch e, build, fetch C, build, pass 31, fetch C, build | e - CandidateRejected HistoryRewritten
 a replica catches up | follow | fetch c, build, fetch b, build, fetch d, build | d -
 pinned | follow | fetch b, build, pin a | a b PromotionHeld
+rejected behind a pin | follow | fetch a, build, pin a, fetch b, build, fetch C, build | a - CandidateRejected PromotionHeld
+rejected behind a pin, and valid again | follow | fetch a, build, pin a, fetch b, build, fetch C, build, fetch e, build | a e PromotionHeld
+rejected twice behind a pin | follow | fetch a, build, pin a, fetch b, build, fetch C, build, fetch D, build | a - CandidateRejected PromotionHeld
+pinned while the head is rejected | follow | fetch b, build, fetch C, build, pin a | a - CandidateRejected PromotionHeld
+pinned at what answers while the head is rejected | follow | fetch b, build, fetch C, build, pin b | b - CandidateRejected
+resumed with a rejected head | follow | fetch a, build, pin a, fetch b, build, fetch C, build, resume, build | b - CandidateRejected
+rejected behind a held rewrite | hold | fetch c, build, fetch x, build, fetch Y, build | c - CandidateRejected HistoryRewritten PromotionHeld
 pinned without the remote | follow | fetch b, build, fail, pin a | a b FetchFailed PromotionHeld
 pinned at the head | follow | fetch b, build, pin a, pin b | b -
 pinned at another again | follow | fetch c, build, pin a, pin c, pin b, fetch c, build | b c PromotionHeld
@@ -138,6 +147,25 @@ fn a_write_during_a_fetch_makes_the_fetch_outdated() {
     // What is pushed twice answers once; what the branch left is superseded.
     assert_eq!(world.push('b'), Ok(()));
     assert_eq!(world.push('x'), Err(Withheld::Superseded(world::id('c'))));
+}
+
+/// A fetch between the rejection of the head and the activation of what a resume makes live.
+#[test]
+fn a_resume_from_a_commit_beside_the_branch_is_no_rewrite() {
+    let mut world = World::new(commits(), Policy::default());
+    for step in ["fetch b", "build", "pin x", "fetch C", "build", "resume"] {
+        world.take(step);
+    }
+    let job = world.state.take_build().unwrap();
+    let failed = FailedCommit::as_a_whole(job.commit, Stage::Check, &"it is not valid");
+    world.state.build_failed(failed, Reason::ValidationFailed);
+    world.fetch('C');
+    assert_eq!(world.conditions(), [ConditionKind::CandidateRejected]);
+    world.activate('b', Cause::Fallback(job.commit)).unwrap();
+    world.fetch('C');
+    assert_eq!(world.conditions(), [ConditionKind::CandidateRejected]);
+    world.fetch('x');
+    assert!(world.conditions().contains(&ConditionKind::HistoryRewritten), "a rewrite since");
 }
 
 #[test]
