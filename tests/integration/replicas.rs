@@ -93,9 +93,9 @@ fn a_commit_that_never_comes_is_not_here_yet() {
     assert_eq!(local.request_with("GET", "/v1/groups", &header, "").status, 503);
 }
 
-/// An id that has arrived is no commit that is on its way.
+/// What has arrived and does not name a commit is not on its way.
 #[test]
-fn an_object_that_is_no_commit_is_unknown_and_a_tag_names_its_commit() {
+fn an_object_that_is_not_a_commit_is_unknown_and_a_tag_names_its_commit() {
     let (repository, first) = repository();
     let git = repository.git();
     let commit = git.find_commit(first.parse().unwrap()).unwrap();

@@ -151,7 +151,7 @@ fn a_write_during_a_fetch_makes_the_fetch_outdated() {
 
 /// A fetch between the rejection of the head and the activation of what a resume makes live.
 #[test]
-fn a_resume_from_a_commit_beside_the_branch_is_no_rewrite() {
+fn a_resume_from_a_commit_beside_the_branch_rewrites_nothing() {
     let mut world = World::new(commits(), Policy::default());
     for step in ["fetch b", "build", "pin x", "fetch C", "build", "resume"] {
         world.take(step);

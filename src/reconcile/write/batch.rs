@@ -30,9 +30,9 @@ enum Decided {
 
 /// Writes in the order in which they came, each decided on what the one before it left.
 #[derive(Default)]
-pub(super) struct Batch(Vec<Decided>);
+pub(super) struct DecidedWrites(Vec<Decided>);
 
-impl Batch {
+impl DecidedWrites {
     pub(super) fn push_applied(&mut self, queued: QueuedWrite, applied: AppliedWrite) {
         self.0.push(Decided::Applied(queued, applied));
     }

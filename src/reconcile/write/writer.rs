@@ -8,7 +8,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::applier::{Applier, Tip};
-use super::batch::{AppliedWrite, Batch};
+use super::batch::{AppliedWrite, DecidedWrites};
 use super::idempotency::Idempotency;
 use super::opener::PullRequestOpener;
 use super::planner::WritePlanner;
@@ -240,8 +240,8 @@ impl Writer {
     }
 
     /// Applies writes, each to what the one before left.
-    fn apply_all(&self, tip: &Tip, writes: Vec<QueuedWrite>) -> Batch {
-        let mut batch = Batch::default();
+    fn apply_all(&self, tip: &Tip, writes: Vec<QueuedWrite>) -> DecidedWrites {
+        let mut batch = DecidedWrites::default();
         for queued in writes {
             let base = Arc::clone(batch.last().unwrap_or(&tip.snapshot));
             let is_taken = |commit| batch.answers_with(commit);
@@ -302,7 +302,7 @@ impl Writer {
     fn publish(
         &self,
         tip: &Tip,
-        batch: &Batch,
+        batch: &DecidedWrites,
         is_fetched: bool,
         since: Instant,
     ) -> Result<(), Failure> {
@@ -321,7 +321,7 @@ impl Writer {
     }
 
     /// Pushes the last of some commits.
-    fn push(&self, tip: &Tip, batch: &Batch, last: CommitId) -> Result<(), Failure> {
+    fn push(&self, tip: &Tip, batch: &DecidedWrites, last: CommitId) -> Result<(), Failure> {
         let recorded = self.idempotency.record_pushing(batch.pushing());
         recorded.map_err(|it| Failure::Unpushed(it.into()))?;
         let shown = self.state.show_push();

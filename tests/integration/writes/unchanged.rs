@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::remotes::{file_url, serve_file_url};
+use super::remotes::file_url;
 use super::{Hub, ROOT, create, post};
 use crate::program::{Daemon, Response};
 use crate::table::each_row;
@@ -28,10 +28,14 @@ impl Writing {
     }
 
     fn start(&self) -> Daemon {
-        let (url, data) = (file_url(&self.hub), self.data.path().to_str().unwrap());
-        let follow = ["--repo", &url, "--data-dir", data, "--branch", "main"];
-        Daemon::start(&[&follow[..], &["--interval", "1h", "--writes", self.mode]].concat())
+        start(&self.hub, &self.data, self.mode)
     }
+}
+
+fn start(hub: &Hub, data: &tempfile::TempDir, mode: &str) -> Daemon {
+    let (url, data) = (file_url(hub), data.path().to_str().unwrap());
+    let follow = ["--repo", &url, "--data-dir", data, "--branch", "main"];
+    Daemon::start(&[&follow[..], &["--interval", "1h", "--writes", mode]].concat())
 }
 
 fn put(name: &str, more: &Value) -> String {
@@ -49,13 +53,8 @@ fn kind(answer: &Response) -> (u16, Option<String>) {
 #[test]
 fn a_pin_of_another_daemon_is_unpinned() {
     let hub = Hub::new(&[("groups/a.yaml", &file(""))]);
-    let daemons = [(); 2].map(|()| {
-        let data = tempfile::tempdir().unwrap();
-        let mut command = serve_file_url(&file_url(&hub), &data, "main");
-        command.args(["--interval", "1h"]);
-        (Daemon::launch(command), data)
-    });
-    let [(first, _), (second, _)] = &daemons;
+    let data = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [first, second] = data.each_ref().map(|it| start(&hub, it, "commit"));
     assert_eq!(first.request("POST", &format!("/v1/groups/{A}/pin?nodes=n"), "").status, 204);
     let pinned = hub.head_id();
     assert!(hub.show("groups/a.yaml").unwrap().contains("pinned"));
