@@ -135,7 +135,7 @@ impl<'h> Membership<'h> {
             "name": self.node.name,
             "group": {"id": group.id, "name": group.name},
             "matches": self.matches(),
-            "because": self.failing().and_then(|(_, explained)| first_cause(explained)),
+            "because": self.because(),
             "rules": rules,
         })
     }
@@ -158,8 +158,10 @@ fn shown(value: &Value) -> String {
 
 /// Returns the first comparison because of which a condition is not as wanted, what it saw, and how
 /// it was wanted to come out.
+///
+/// A term that could not be evaluated decides nothing: where the whole came out, another one did.
 fn cause<'e>(explained: &'e Explained<'_>, wanted: bool) -> Option<(&'e Test, &'e Value, bool)> {
-    if explained.outcome == Ok(wanted) {
+    if explained.outcome != Ok(!wanted) {
         return None;
     }
     match &explained.form {
@@ -168,5 +170,117 @@ fn cause<'e>(explained: &'e Explained<'_>, wanted: bool) -> Option<(&'e Test, &'
         }
         ExplainedForm::Not(inner) => cause(inner, !wanted),
         ExplainedForm::Test(test, value) => Some((test, value, wanted)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::hierarchy::root_group;
+    use crate::model::{Group, GroupId};
+    use crate::rule::read_console;
+    use crate::table::each_row;
+
+    /// A pattern that uses up its step budget for the fact `f` of [`node`].
+    const UNDECIDED: &str = r"f ~ '^(a|aa)+\1b'";
+
+    fn node() -> Node {
+        let fact = json!({"f": format!("{}!", "a".repeat(10_000)), "x": 1});
+        Node { fact: fact.as_object().unwrap().clone(), ..Node::named("n") }
+    }
+
+    /// A group with a rule, below one with another.
+    fn hierarchy(above: Option<&str>, rule: Option<&str>) -> Hierarchy {
+        let group = |number: u128, name: &str, parent: GroupId, rule: Option<&str>| Group {
+            id: GroupId::from_random(number),
+            name: name.parse().unwrap(),
+            parent,
+            rule: rule.map(|it| Arc::new(read_console(it).unwrap())),
+            ..root_group().unwrap()
+        };
+        let above = group(1, "Above", GroupId::ROOT, above);
+        let group = group(2, "Group", above.id, rule);
+        Hierarchy::build(vec![above, group]).unwrap()
+    }
+
+    /// Returns the membership of a node in the lower group.
+    fn membership<'h>(hierarchy: &'h Hierarchy, node: &'h Node) -> Membership<'h> {
+        let group = hierarchy.find(GroupId::from_random(2)).unwrap();
+        Membership::of(hierarchy, group, node)
+    }
+
+    #[test]
+    fn the_cause_is_a_comparison_that_decided() {
+        let node = node();
+        let rows = [
+            (format!("{UNDECIDED} and name = zz"), "name is \"n\", the rule wants name = zz"),
+            (
+                format!("({UNDECIDED} or x = 2) and x = 1 and name = zz"),
+                "name is \"n\", the rule wants name = zz",
+            ),
+            (
+                format!("not ({UNDECIDED} or name = n)"),
+                "name is \"n\", the rule wants not name = n",
+            ),
+            ("x = 2 and name = zz".to_owned(), "x is 1, the rule wants x = 2"),
+            ("y = 2".to_owned(), "y is not there, the rule wants y = 2"),
+        ];
+        each_row(rows, |(rule, cause)| {
+            let because = membership(&hierarchy(None, Some(&rule)), &node).because();
+            assert_eq!(because, Some(format!("its rule does not hold: {cause}")));
+        });
+        let rows = [
+            (format!("{UNDECIDED} or name = n"), "name is \"n\", the rule wants name = n"),
+            (
+                format!("not ({UNDECIDED} and name = zz)"),
+                "name is \"n\", the rule wants not name = zz",
+            ),
+        ];
+        each_row(rows, |(rule, cause)| {
+            let evidence = membership(&hierarchy(None, Some(&rule)), &node).evidence();
+            assert_eq!(evidence, Some(format!("its rule holds: {cause}")));
+        });
+        assert_eq!(membership(&hierarchy(None, Some(UNDECIDED)), &node).evidence(), None);
+    }
+
+    #[test]
+    fn the_document_says_why_as_the_text_does() {
+        let node = node();
+        let budget = "the pattern `^(a|aa)+\\1b` used up its step budget";
+        let rows = [
+            (None, Some("x = 1"), json!(true), None),
+            (
+                None,
+                None,
+                json!(false),
+                Some(
+                    "it has no rule and no pinned nodes; only its descendants can match".to_owned(),
+                ),
+            ),
+            (
+                Some("x = 2"),
+                Some("x = 1"),
+                json!(false),
+                Some(
+                    "the rule of its ancestor Above does not hold: x is 1, the rule wants x = 2"
+                        .to_owned(),
+                ),
+            ),
+            (
+                None,
+                Some(UNDECIDED),
+                Value::Null,
+                Some(format!("its rule could not be evaluated: {budget}")),
+            ),
+        ];
+        each_row(rows, |(above, rule, matches, because)| {
+            let hierarchy = hierarchy(above, rule);
+            let membership = membership(&hierarchy, &node);
+            let document = membership.to_value();
+            assert_eq!((&document["matches"], membership.because()), (&matches, because.clone()));
+            assert_eq!(document["because"], because.map_or(Value::Null, Value::from));
+        });
     }
 }
