@@ -307,6 +307,42 @@ fn a_test_that_expects_nothing_fails_until_it_is_updated() {
 }
 
 #[test]
+fn what_an_update_writes_can_fail() {
+    let rows = [
+        ("{classes: {ntp: }}", "{groups: [\"A\"], environment: production}"),
+        ("{classes: {ntp: {p: 1}}, conflict: false}", "{groups: [\"A\"], environment: production}"),
+        ("{config_data: {x: {a: 1}}}", "{groups: [\"A\"], environment: production}"),
+        // A former update wrote these.
+        ("{classes: {}}", "{groups: [\"A\"], environment: production}"),
+        ("{classes: {}, variables: {}}", "{groups: [\"A\"], environment: production}"),
+        ("{classes: {ntp: }, groups: [B]}", "{groups: [\"A\"]}"),
+        ("{classes: {ntp: }, variables: {v: 1}}", "{variables: {v: }}"),
+        ("{classes: {ntp: , apt: {p: 1}}}", "{classes: {apt: {p: }}}"),
+    ];
+    each_row(rows, |(expect, written)| {
+        let directory = tempfile::tempdir().unwrap();
+        let test = |expect: &str| format!("- {{name: t, node: n, expect: {expect}}}\n");
+        for (path, content) in [
+            ("groups/a.yaml", "name: A\nrule: name = n\nclasses: {apt: }\n"),
+            ("tests/t.yaml", &test(expect)),
+        ] {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let run = |arguments: &[&str]| -> Done {
+            clade(arguments).current_dir(directory.path()).output().unwrap().into()
+        };
+        assert_eq!(run(&["test"]).status, 1);
+        assert_eq!(run(&["test", "--update"]).status, 0);
+        let text = std::fs::read_to_string(directory.path().join("tests/t.yaml")).unwrap();
+        assert_eq!(text, test(written));
+        assert_eq!((run(&["test"]).status, run(&["validate"]).status), (0, 0));
+        assert_eq!(run(&["test", "--update"]).stderr, "there is nothing to write\n");
+    });
+}
+
+#[test]
 fn facts_outside_the_repository_are_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();

@@ -37,7 +37,8 @@ impl ActualValues {
 
     /// Returns an expectation with what comes out in the place of what was expected.
     ///
-    /// Only what is expected at all is written; for nothing, the groups and the environment.
+    /// Only what is expected at all is written; for nothing, or nothing but classes that are not there, the
+    /// groups and the environment.
     pub(super) fn expectation(&self, old: &Map<String, Value>) -> Map<String, Value> {
         let mut new = old.clone();
         new.shift_remove("conflict");
@@ -62,6 +63,12 @@ impl ActualValues {
                 "variables" => fields_like(expected, &values.variables),
                 _ => {}
             }
+        }
+        // A part without values expects nothing.
+        new.retain(|_, it| !it.is_null() && it.as_object().is_none_or(|it| !it.is_empty()));
+        if new.is_empty() {
+            new.insert("groups".to_owned(), self.groups_like(&Value::Null));
+            new.insert("environment".to_owned(), values.environment.clone());
         }
         new
     }
