@@ -348,10 +348,7 @@ impl NodeBuilder<'_> {
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), FatalFault> {
-        let Some(node) = self.anchors.get(&anchor) else {
-            let message = "an alias stands inside of what it refers to";
-            return Err(Box::new(Fault::malformed(span, message)));
-        };
+        let Some(node) = self.anchors.get(&anchor) else { return self.lost_alias(anchor, span) };
         let (nodes, depth) = (node.count(), node.depth());
         self.alias_nodes += nodes;
         self.alias_bytes += node.text_bytes();
@@ -371,6 +368,23 @@ impl NodeBuilder<'_> {
         // The value is found where it is used.
         self.put(Node { span, ..node }, 0, Plain::No);
         Ok(())
+    }
+
+    /// Says why the value of an alias is not known.
+    fn lost_alias(&mut self, anchor: usize, span: Span) -> Result<(), FatalFault> {
+        if self.open.iter().any(|it| it.anchor == anchor) {
+            let message = "an alias stands inside of what it refers to";
+            return Err(Box::new(Fault::malformed(span, message)));
+        }
+        if self.anchored > ANCHORED {
+            // That it was not kept is a fault already.
+            let content = Content::Scalar(Value::Null);
+            self.put(Node { span, content }, 0, Plain::No);
+            return Ok(());
+        }
+        let message = "an alias refers to an anchor of an earlier document";
+        let help = "an anchor ends with its document: write the value here, too";
+        Err(Box::new(Fault::malformed(span, message).with_help(help)))
     }
 
     /// Puts a value where it belongs: into the list, as key or value into the mapping, or among

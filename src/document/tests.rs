@@ -74,6 +74,14 @@ fn faults_are_found_all_and_with_their_place() {
             vec!["1:4-1:11 Refused tags such as `tag:yaml.org,2002:!str` are not allowed"],
         ),
         ("a: &x [*x]\n", vec!["1:8-1:10 Malformed an alias stands inside of what it refers to"]),
+        (
+            "a: &x 1\n---\nb: 2\nc: [*x]\n",
+            vec!["4:5-4:7 Malformed an alias refers to an anchor of an earlier document"],
+        ),
+        (
+            "a: &x 1\n---\nb: &x [*x]\n",
+            vec!["3:8-3:10 Malformed an alias stands inside of what it refers to"],
+        ),
         ("a: \u{1}\n", vec!["1:4-1:4 Malformed the file has the control character U+0001"]),
     ] {
         assert_eq!(faults(text.as_bytes()), expected, "{text}");
