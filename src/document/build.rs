@@ -40,7 +40,7 @@ pub(super) fn build(
         anchored: 0,
         count,
         documents: Vec::new(),
-        faults: Vec::new(),
+        faults: text.faults.clone(),
         scalars: Vec::new(),
         in_place_of_values: Vec::new(),
     };

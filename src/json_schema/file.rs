@@ -26,8 +26,10 @@ impl SchemaFile {
         let contents = document::read(bytes, &Limits::DEFAULT);
         let json = if is_json { Some(parse(path, bytes)?) } else { None };
         let Contents { documents, faults, .. } = contents;
-        // Only YAML has scalars that are ambiguous.
-        let counts = |kind: FaultKind| !(is_json && kind == FaultKind::AmbiguousScalar);
+        // Only YAML has scalars that are ambiguous, and parts that are refused.
+        let is_of_yaml =
+            |kind: FaultKind| matches!(kind, FaultKind::AmbiguousScalar | FaultKind::Refused);
+        let counts = |kind: FaultKind| !(is_json && is_of_yaml(kind));
         let found: Vec<Diagnostic> = faults
             .into_iter()
             .filter(|it| counts(it.kind))
