@@ -86,7 +86,11 @@ pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
             _ => None,
         });
         let name = fields.get("certname").or(fields.get("name")).and_then(Value::as_str);
-        let facts = unwrap_envelope(facts.unwrap_or_default());
+        let facts = facts.unwrap_or_default();
+        let facts = match is_envelope(&facts) {
+            true => unwrap_envelope(facts),
+            false => NodeFacts { fact: facts, ..NodeFacts::default() },
+        };
         let name = name.map(str::to_owned).or(facts.name);
         return Ok(NodeFacts { name, trusted, ..NodeFacts::default() }.with_facts(facts.fact));
     }
@@ -123,11 +127,22 @@ pub(super) fn without_trusted(mut facts: Map<String, Value>) -> Map<String, Valu
     facts
 }
 
-/// Takes the facts out of Puppet's envelope, if they are in one.
+/// The keys of Puppet's envelope; it always has the first two.
+pub(super) const ENVELOPE: [&str; 4] = ["name", "values", "timestamp", "expiration"];
+
+/// Returns whether facts of a request body stand in Puppet's envelope: exactly `name`, `values`, and at the most
+/// `timestamp` and `expiration`. With other keys these are facts.
+pub fn is_envelope(fields: &Map<String, Value>) -> bool {
+    fields.get("name").is_some_and(Value::is_string)
+        && fields.get("values").is_some_and(Value::is_object)
+        && fields.keys().all(|key| ENVELOPE.contains(&key.as_str()))
+}
+
+/// Takes the facts out of the envelope of a file, which may have other keys, too.
 fn unwrap_envelope(mut fields: Map<String, Value>) -> NodeFacts {
-    let is_envelope = fields.get("name").is_some_and(Value::is_string)
+    let has_facts = fields.get("name").is_some_and(Value::is_string)
         && fields.get("values").is_some_and(Value::is_object);
-    if !is_envelope {
+    if !has_facts {
         return NodeFacts { fact: fields, ..NodeFacts::default() };
     }
     let name = fields.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -276,6 +291,39 @@ mod tests {
             read_facts(br#"{"fact": null, "trusted": 1}"#),
             Err(FactsError::PartNotAnObject("trusted"))
         );
+    }
+
+    #[test]
+    fn a_body_has_an_envelope_without_other_keys_and_a_file_one_with_them() {
+        let inner = json!({"os": "Debian"});
+        for (text, name, fact) in [
+            (r#"{"fact": {"name": "n", "values": {"os": "Debian"}}}"#, Some("n"), inner.clone()),
+            (
+                r#"{"fact": {"name": "n", "values": {"os": "Debian"}, "timestamp": 1, "expiration": 2}}"#,
+                Some("n"),
+                inner.clone(),
+            ),
+            (
+                r#"{"fact": {"name": "n", "values": {"os": "Debian"}, "x": 1}}"#,
+                None,
+                json!({"name": "n", "values": {"os": "Debian"}, "x": 1}),
+            ),
+            (
+                "facts: {name: n, values: {os: Debian}, x: 1}\ncertname: c\n",
+                Some("c"),
+                json!({"name": "n", "values": {"os": "Debian"}, "x": 1}),
+            ),
+            (r#"{"name": "n", "values": {"os": "Debian"}, "x": 1}"#, Some("n"), inner),
+        ] {
+            let read = read_facts(text.as_bytes()).unwrap();
+            assert_eq!((read.name.as_deref(), Value::from(read.fact)), (name, fact), "{text}");
+        }
+    }
+
+    #[test]
+    fn ruby_may_have_written_its_own_line_breaks() {
+        let read = read_facts("a: 'x\u{2028}y'\nb: \"\u{85}\"\n".as_bytes()).unwrap();
+        assert_eq!(Value::from(read.fact), json!({"a": "x\u{2028}y", "b": "\u{85}"}));
     }
 
     #[test]

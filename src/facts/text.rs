@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::read::NodeFacts;
+use super::read::{ENVELOPE, NodeFacts};
 use crate::json::Cursor;
 use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 
@@ -71,7 +71,9 @@ impl<'b> FactsText<'b> {
             Some(trusted) if is_object(trusted) => Some(trusted),
             Some(_) => return None,
         };
-        let inner = Self::unwrap_envelope(body, entries(body, ["name", "values"])?)?;
+        let ([name_within, values, ..], has_others) = entries_and_others(body, ENVELOPE)?;
+        let of_envelope = if has_others { [None; 2] } else { [name_within, values] };
+        let inner = Self::unwrap_envelope(body, of_envelope)?;
         let name = match certname.or(name) {
             Some(name) if is_string(name) => Some(read_string(name)?),
             _ => inner.name,
@@ -104,7 +106,15 @@ fn read_string(text: &str) -> Option<String> {
 
 /// Returns the texts of the values that an object has for some keys. One of those keys twice is declined.
 fn entries<'b, const N: usize>(text: &'b str, keys: [&str; N]) -> Option<[Option<&'b str>; N]> {
-    let mut found = [None; N];
+    entries_and_others(text, keys).map(|(found, _)| found)
+}
+
+/// Returns the same, and whether the object has other keys.
+fn entries_and_others<'b, const N: usize>(
+    text: &'b str,
+    keys: [&str; N],
+) -> Option<([Option<&'b str>; N], bool)> {
+    let (mut found, mut has_others) = ([None; N], false);
     let mut cursor = Cursor::new(text);
     let mut more = cursor.open_object()?;
     while more {
@@ -117,10 +127,12 @@ fn entries<'b, const N: usize>(text: &'b str, keys: [&str; N]) -> Option<[Option
                 return None;
             }
             *found = Some(cursor.since(start)?);
+        } else {
+            has_others = true;
         }
         more = cursor.next_entry()?;
     }
-    cursor.is_at_end().then_some(found)
+    cursor.is_at_end().then_some((found, has_others))
 }
 
 #[cfg(test)]
@@ -145,6 +157,10 @@ mod tests {
             r#"{"fact": {"name": "x", "values": {"a": 1}}, "name": "y"}"#,
             r#"{"fact": {"name": "x", "values": {"a": 1}}}"#,
             r#"{"fact": {"name": "x", "values": 1}, "trusted": null}"#,
+            r#"{"fact": {"name": "x", "values": {"a": 1}, "timestamp": 1, "expiration": 2}}"#,
+            r#"{"fact": {"name": "x", "values": {"a": 1}, "b": 2}}"#,
+            r#"{"fact": {"b": 2, "name": "x", "values": {"a": 1}}, "certname": "y"}"#,
+            r#"{"name": "x", "values": {"a": 1}, "b": 2}"#,
             r#"{"fact": {"a": "\u00e9"}, "trusted": {"certname": "x", "extensions": {}}}"#,
             r#"{"name": "\u00e9", "values": {"a": 1}, "timestamp": "t"}"#,
             r#"{"name": 1, "values": {"a": 1}}"#,

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::violation::SchemaViolation;
+use crate::facts::is_envelope;
 
 /// What a client submits of a node: facts and trusted data. Unknown keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
@@ -70,16 +71,6 @@ pub(in crate::http) fn shape(body: Option<&Value>) -> &'static str {
         None if body.get("trusted").is_some() => "trusted",
         None => "other",
     }
-}
-
-/// Returns whether facts stand in Puppet's envelope: exactly `name`, `values`, and at the most
-/// `timestamp` and `expiration`.
-fn is_envelope(fact: &Map<String, Value>) -> bool {
-    fact.get("name").is_some_and(Value::is_string)
-        && fact.get("values").is_some_and(Value::is_object)
-        && fact
-            .keys()
-            .all(|key| matches!(key.as_str(), "name" | "values" | "timestamp" | "expiration"))
 }
 
 /// Takes facts out of Puppet's envelope.
