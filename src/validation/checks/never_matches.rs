@@ -109,15 +109,15 @@ impl<'h> TreeWalk<'h, '_> {
         let Some(whole) = hierarchy.group(index).rule.as_deref() else { return Vec::new() };
         let (rule, pinned) = rule::parts(whole);
         let mut found = Vec::new();
+        let unmatched = self.unmatched(&pinned);
+        let pins_fail = unmatched.values().map(Vec::len).sum::<usize>() == pinned.len();
         let rule_fails = rule.is_none_or(|rule| {
             let fails = self.never_matches(rule);
             if fails {
-                found.extend(self.report(index, rule));
+                found.extend(self.report(index, rule, pins_fail));
             }
             fails
         });
-        let unmatched = self.unmatched(&pinned);
-        let pins_fail = unmatched.values().map(Vec::len).sum::<usize>() == pinned.len();
         for (ancestor, names) in unmatched {
             found.extend(self.report_pins(index, ancestor, &names));
         }
@@ -158,8 +158,13 @@ impl<'h> TreeWalk<'h, '_> {
         unmatched
     }
 
-    /// Reports a rule that no node meets.
-    fn report(&mut self, index: GroupIndex, rule: &'h Condition) -> Option<Diagnostic> {
+    /// Reports a rule that no node meets; nodes that are pinned may be in the group all the same.
+    fn report(
+        &mut self,
+        index: GroupIndex,
+        rule: &'h Condition,
+        pins_fail: bool,
+    ) -> Option<Diagnostic> {
         let core = self.core(index, rule);
         // Quotes that are letters of a value are a finding of the rule by themselves.
         if core.iter().any(|it| has_foreign_quotes(it.condition)) {
@@ -168,7 +173,11 @@ impl<'h> TreeWalk<'h, '_> {
         let group = self.hierarchy.group(index);
         let written = self.places.of(group.id)?;
         let place = written.rule_place().unwrap_or_else(|| written.place());
-        let message = format!("no node matches: {}", describe(&core));
+        let who = match pins_fail {
+            true => "no node matches",
+            false => "the rule matches no node, only pinned nodes do",
+        };
+        let message = format!("{who}: {}", describe(&core));
         let mut found =
             Diagnostic::new(Kind::NeverMatches, place, message).in_group(group.name.as_str());
         let others: BTreeSet<GroupIndex> =
