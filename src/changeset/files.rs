@@ -44,7 +44,12 @@ pub(super) fn changes(
     let old = &context.estate.hierarchy;
     let written: BTreeSet<GroupIndex> =
         changes.written.iter().filter_map(|it| new.find(it.id)).collect();
-    let naming = naming_moved(old, new, &moved_names(old, changes));
+    let fresh = changes.written.iter().filter(|it| old.find(it.id).is_none());
+    // Where a group has this name, it was its child that named its parent so.
+    let fresh: Vec<String> = fresh.map(|it| it.id.to_string()).collect();
+    let mut moved = moved_names(old, changes);
+    moved.extend(fresh.iter().map(String::as_str));
+    let naming = naming_moved(old, new, &moved);
     let concerned: Vec<&Group> = written.union(&naming).map(|it| new.group(*it)).collect();
     let mut draft = FilesDraft {
         context,
@@ -219,7 +224,7 @@ fn new_parent(
     let written = document.get("parent").and_then(Value::as_str);
     if before.parent == after.parent {
         // What is written may still mean the same.
-        let by_id = written.is_none_or(|it| it.parse::<GroupId>().is_ok());
+        let by_id = written.is_none_or(|it| it.parse::<GroupId>() == Ok(after.parent));
         let name = parents.parent_of(after);
         return Some(name).filter(|name| !by_id && written != Some(name.as_str()));
     }

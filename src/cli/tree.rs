@@ -6,7 +6,7 @@ mod places;
 mod remote;
 mod shown;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
@@ -165,10 +165,9 @@ impl ExplainCommand {
 /// Finds a group by name or id.
 fn find(estate: &Estate, wanted: &str) -> Result<GroupIndex> {
     let hierarchy = &estate.hierarchy;
-    if let Ok(id) = wanted.parse::<GroupId>() {
-        return hierarchy
-            .find(id)
-            .ok_or_else(|| anyhow!("there is no group with the id `{wanted}`"));
+    let id = wanted.parse::<GroupId>();
+    if let Some(index) = id.as_ref().ok().and_then(|id| hierarchy.find(*id)) {
+        return Ok(index);
     }
     let named: Vec<GroupIndex> = hierarchy
         .indexes()
@@ -176,6 +175,7 @@ fn find(estate: &Estate, wanted: &str) -> Result<GroupIndex> {
         .collect();
     match named.as_slice() {
         [only] => Ok(*only),
+        [] if id.is_ok() => bail!("there is no group with the id `{wanted}`"),
         [] => {
             let names = hierarchy.groups().map(|group| group.name.as_str());
             match crate::diagnostic::closest(wanted, names) {

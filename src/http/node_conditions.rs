@@ -11,6 +11,7 @@ use super::node_counts::time_before;
 use super::query::Parameters;
 use crate::model::GroupId;
 use crate::reconcile::{Controller, LookupError};
+use crate::snapshot::Snapshot;
 use crate::store::{LONGEST_NAME, NodeFilter};
 
 /// A group as a query names it.
@@ -64,13 +65,15 @@ impl NodeConditions {
     pub(super) fn resolve(self, controller: &Controller) -> Result<NodeFilter, LookupError> {
         let groups = match self.group {
             None => None,
-            Some(NamedGroup::Id(id)) => Some(BTreeSet::from([id])),
-            Some(NamedGroup::Name(name)) => {
-                let snapshot = controller.snapshot()?;
-                let groups = snapshot.estate.hierarchy.groups();
-                let named = groups.filter(|it| it.name.as_str() == name);
-                Some(named.map(|it| it.id).collect())
+            Some(NamedGroup::Id(id)) => {
+                // Nodes may have answers of commits with a group that is gone. A name may read as an id.
+                let live = controller.snapshot().ok();
+                let other = live.filter(|it| it.estate.hierarchy.find(id).is_none());
+                let mut groups = other.map_or_else(BTreeSet::new, |it| named(&it, &id.to_string()));
+                groups.insert(id);
+                Some(groups)
             }
+            Some(NamedGroup::Name(name)) => Some(named(&*controller.snapshot()?, &name)),
         };
         let commit = match self.revision {
             Some(revision) => Some(controller.resolve(&revision)?),
@@ -78,6 +81,12 @@ impl NodeConditions {
         };
         Ok(NodeFilter { groups, commit, ..self.filter })
     }
+}
+
+/// Returns the groups with a name, one an environment.
+fn named(snapshot: &Snapshot, name: &str) -> BTreeSet<GroupId> {
+    let named = snapshot.estate.hierarchy.groups().filter(|it| it.name.as_str() == name);
+    named.map(|it| it.id).collect()
 }
 
 /// Reads a part of a certname.

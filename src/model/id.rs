@@ -22,6 +22,9 @@ use super::{EnvironmentName, GroupName};
 #[serde(try_from = "String", into = "String")]
 pub struct GroupId(Uuid);
 
+/// How many bytes the text of an id has.
+const LENGTH: usize = 36;
+
 /// A string is not the id of a node group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a UUID: 8-4-4-4-12 hexadecimal digits")]
@@ -36,6 +39,14 @@ impl GroupId {
     pub fn of_name(environment: &EnvironmentName, name: &GroupName) -> Self {
         let text = ["clade:group:", environment.as_str(), "/", name.as_str()].concat();
         Self(Uuid::new_v5(&Uuid::NAMESPACE_URL, text.as_bytes()))
+    }
+
+    /// Returns the id that is written as a text, in lower case; `None` for any other text.
+    pub fn from_canonical(text: &str) -> Option<Self> {
+        let is_upper = |it: u8| it.is_ascii_uppercase();
+        // Nearly all names have another length, for which no error is made.
+        let may_be = text.len() == LENGTH && !text.bytes().any(is_upper);
+        may_be.then(|| text.parse().ok()).flatten()
     }
 
     /// Returns the id made of random bits: a `UUIDv4`.
@@ -61,7 +72,7 @@ impl FromStr for GroupId {
 
     /// Reads the hyphenated form in either case; no braces, no `urn:`.
     fn from_str(text: &str) -> Result<Self, GroupIdError> {
-        let id = (text.len() == 36).then(|| Uuid::try_parse(text).ok()).flatten();
+        let id = (text.len() == LENGTH).then(|| Uuid::try_parse(text).ok()).flatten();
         id.map(Self).ok_or_else(|| GroupIdError(text.to_owned()))
     }
 }
@@ -83,6 +94,15 @@ impl From<GroupId> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_canonical_form_is_in_lower_case() {
+        let text = "58463036-0efa-4365-b367-b5401c0711d3";
+        assert_eq!(GroupId::from_canonical(text).map(|it| it.to_string()).as_deref(), Some(text));
+        for other in [&text.to_uppercase(), "58463036-0efa-4365-b367-b5401c0711dx", "Web", ""] {
+            assert_eq!(GroupId::from_canonical(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn reads_the_hyphenated_form_only() {

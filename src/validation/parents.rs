@@ -21,23 +21,17 @@ pub(super) fn resolve(
     files: &[&GroupFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
-    // The first group of each name, and the others.
-    let mut by_name: HashMap<&str, (&GroupFile, Vec<&GroupFile>)> =
-        HashMap::with_capacity(files.len());
-    for file in files {
-        if let Some(name) = file.name() {
-            let known = by_name.entry(name.as_str());
-            known.and_modify(|(_, others)| others.push(file)).or_insert((file, Vec::new()));
-        }
-    }
+    let by_name = namesakes(files);
+    let by_id = names_like_ids(&by_name, files);
+    let written_root = files.iter().find(|file| file.id() == Some(GroupId::ROOT));
+    // A root group that no file has has its name all the same.
+    let is_root_also = |name: &str| name == GroupName::ROOT && written_root.is_none();
     let names = LazyCell::new(|| {
-        let mut names: Vec<&str> = by_name.keys().copied().chain([GroupName::ROOT]).collect();
+        let of_root = written_root.is_none().then_some(GroupName::ROOT);
+        let mut names: Vec<&str> = by_name.keys().copied().chain(of_root).collect();
         names.sort_unstable();
         KnownNames::new(names.into_iter())
     });
-    let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
-    // A root group that no file has has its name all the same.
-    let is_root_also = |name: &str| name == GroupName::ROOT && !root_is_written;
     let root = root_group();
     let mut suggested = 0;
     // One in the environment of the root group is an error of its own.
@@ -50,7 +44,10 @@ pub(super) fn resolve(
         .map(|file| {
             let Some(parent) = &file.parent else { return Some(GroupId::ROOT) };
             let name = match parent {
-                ParentName::Id(id) => return Some(*id),
+                ParentName::Id(id) => match by_id.get(id) {
+                    Some(name) => name,
+                    None => return Some(*id),
+                },
                 ParentName::Name(name) => name.as_ref(),
             };
             match by_name.get(name) {
@@ -70,7 +67,10 @@ pub(super) fn resolve(
                     suggested += 1;
                     let known = || names.closest(name);
                     let similar = (suggested <= SUGGESTED).then(known).flatten();
-                    diagnostics.push(missing(file, name, similar)?);
+                    let meant = Meant::of(similar);
+                    let root = written_root.filter(|_| name == GroupName::ROOT);
+                    let meant = root.and_then(|it| it.name()).map_or(meant, Meant::Root);
+                    diagnostics.push(missing(file, name, &meant)?);
                     None
                 }
             }
@@ -78,7 +78,52 @@ pub(super) fn resolve(
         .collect()
 }
 
-fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagnostic> {
+/// The first group of each name, and the others.
+type Namesakes<'f> = HashMap<&'f str, (&'f GroupFile, Vec<&'f GroupFile>)>;
+
+fn namesakes<'f>(files: &[&'f GroupFile]) -> Namesakes<'f> {
+    let mut by_name: Namesakes<'_> = HashMap::with_capacity(files.len());
+    for file in files {
+        if let Some(name) = file.name() {
+            let known = by_name.entry(name.as_str());
+            known.and_modify(|(_, others)| others.push(file)).or_insert((file, Vec::new()));
+        }
+    }
+    by_name
+}
+
+/// Returns the names that read as ids, by the ids that no group has: a parent can be named so.
+fn names_like_ids<'f>(
+    by_name: &Namesakes<'f>,
+    files: &[&'f GroupFile],
+) -> HashMap<GroupId, &'f str> {
+    let like_id = |name: &&'f str| Some((GroupId::from_canonical(name)?, *name));
+    let mut names: HashMap<GroupId, &str> = by_name.keys().filter_map(like_id).collect();
+    if !names.is_empty() {
+        let ids = files.iter().filter_map(|file| file.id()).chain([GroupId::ROOT]);
+        for id in ids {
+            names.remove(&id);
+        }
+    }
+    names
+}
+
+/// What is meant by a parent that does not exist.
+enum Meant<'n> {
+    /// The root group, which is written with this name.
+    Root(&'n GroupName),
+    /// A group with a similar name or id.
+    Similar(&'n str),
+    Unknown,
+}
+
+impl<'n> Meant<'n> {
+    fn of(similar: Option<&'n str>) -> Self {
+        similar.map_or(Self::Unknown, Self::Similar)
+    }
+}
+
+fn missing(file: &GroupFile, name: &str, meant: &Meant<'_>) -> Option<Diagnostic> {
     let place = file.parent_place()?;
     let message = format!("the parent `{name}` does not exist");
     let mut diagnostic = Diagnostic::new(Kind::MissingParent, place, message);
@@ -87,10 +132,11 @@ fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagno
         // No other parent would do.
         return Some(diagnostic.with_help("leave `parent` out: the root group is its own parent"));
     }
-    Some(match similar {
-        Some(similar) => diagnostic.with_help(format!("did you mean `{similar}`?")),
-        None => diagnostic.with_help("name a group of this repository, by name or id"),
-    })
+    Some(diagnostic.with_help(match meant {
+        Meant::Root(root) => format!("leave `parent` out: the root group is called `{root}` here"),
+        Meant::Similar(similar) => format!("did you mean `{similar}`?"),
+        Meant::Unknown => "name a group of this repository, by name or id".to_owned(),
+    }))
 }
 
 fn ambiguous(
@@ -134,21 +180,21 @@ impl WrittenIds {
         Self { ids: ids.into_iter().collect(), texts, suggested: 0 }
     }
 
-    /// Reports a parent whose id is not that of any group; one that has errors of its own is there.
+    /// Reports the parent of a group if its id is not that of any; one that has errors of its own is there.
     pub(super) fn check(
         &mut self,
         file: &GroupFile,
+        parent: GroupId,
         valid: &HashSet<GroupId>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        let Some(ParentName::Id(id)) = &file.parent else { return };
-        if self.ids.contains(id) || valid.contains(id) {
+        if self.ids.contains(&parent) || valid.contains(&parent) {
             return;
         }
         self.suggested += 1;
-        let text = id.to_string();
+        let text = parent.to_string();
         let known = || closest(&text, self.texts.iter().map(String::as_str));
         let similar = (self.suggested <= SUGGESTED).then(known).flatten();
-        diagnostics.extend(missing(file, &text, similar));
+        diagnostics.extend(missing(file, &text, &Meant::of(similar)));
     }
 }

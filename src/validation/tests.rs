@@ -657,6 +657,23 @@ fn a_string_with_too_many_references_is_an_error_where_they_count() {
 }
 
 #[test]
+fn a_parent_is_looked_for_by_id_and_then_by_name() {
+    const ID: &str = "33333333-1111-4111-8111-111111111111";
+    let parent_of_kid = |text: &str| {
+        let checked =
+            checked(&[("groups/g.yaml", &format!("{text}---\nname: Kid\nparent: {ID}\n"))]);
+        assert!(checked.is_valid(), "{:?}", checked.diagnostics);
+        let hierarchy = checked.estate.unwrap().hierarchy;
+        let kid = hierarchy.groups().find(|it| it.name.as_str() == "Kid").unwrap();
+        let parent = hierarchy.find(kid.parent).unwrap();
+        hierarchy.group(parent).name.to_string()
+    };
+    assert_eq!(parent_of_kid(&format!("name: A\nid: {ID}\n")), "A");
+    assert_eq!(parent_of_kid(&format!("name: {ID}\n")), ID);
+    assert_eq!(parent_of_kid(&format!("name: {ID}\n---\nname: A\nid: {ID}\n")), "A");
+}
+
+#[test]
 fn ten_of_many_groups_of_one_name_are_named() {
     for count in [10, 11, 300] {
         let namesakes = (0..count).map(|it| format!("name: A\nenvironment: e{it}\n"));

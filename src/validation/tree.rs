@@ -29,8 +29,11 @@ pub(super) fn build(files: &[&GroupFile], diagnostics: &mut Vec<Diagnostic>) -> 
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group that has
             // errors of its own, or of one that is missing itself.
-            if let (Some(file), Some(written)) = (members.get(*group), &mut written) {
-                written.check(file, &valid, diagnostics);
+            let resolved = groups.get(*group).map(|it| it.parent);
+            if let (Some(file), Some(parent), Some(written)) =
+                (members.get(*group), resolved, &mut written)
+            {
+                written.check(file, parent, &valid, diagnostics);
             }
         } else {
             diagnostics.extend(report(fault, &members));

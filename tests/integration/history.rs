@@ -52,6 +52,19 @@ fn names(daemon: &Daemon, query: &str) -> (Vec<String>, u64) {
 }
 
 #[test]
+fn nodes_are_listed_by_a_group_whose_name_reads_as_an_id() {
+    let (repository, daemon, _) = fleet();
+    let name = "33333333-1111-4111-8111-111111111111";
+    let groups = format!("name: {name}\nrule: role = db\n---\nname: Kid\nparent: {name}\n");
+    let second = repository.commit("second", &[("groups/more.yaml", &groups)]);
+    follow(&daemon, &second);
+    check_in(&daemon, "db1", "db");
+    assert_eq!(names(&daemon, &format!("?group={name}")).0, ["db1"]);
+    let gone = "44444444-1111-4111-8111-111111111111";
+    assert_eq!(names(&daemon, &format!("?group={gone}")).0, [""; 0]);
+}
+
+#[test]
 fn nodes_are_listed_by_what_they_got() {
     let (repository, daemon, first) = fleet();
     let listed = daemon.get("/controller/nodes?q=B1").json();

@@ -166,6 +166,52 @@ fn a_parent_is_named_by_id_where_its_name_is_not_unique() {
 }
 
 #[test]
+fn a_parent_whose_name_reads_as_an_id_stays_the_parent() {
+    let name = "00000001-0000-4000-8000-000000000000";
+    let (parent, child) = (format!("name: {name}\n"), format!("name: A\nparent: {name}\n"));
+    let files = FilesInMemory::new(&[("groups/p.yaml", &parent), ("groups/a.yaml", &child)]);
+    let top = files.group(name);
+    let by_id = format!("name: A\nparent: \"{}\"\n", top.id);
+    // A group comes whose id the parent is named by.
+    let found = files.after(vec![fresh(1, "B", GroupId::ROOT)], &[]);
+    assert_eq!(found["groups/a.yaml"].as_deref(), Some(by_id.as_str()));
+    // The parent gets another name.
+    let found = files.after(vec![Group { name: "New".parse().unwrap(), ..top }], &[]);
+    assert_eq!(found["groups/a.yaml"].as_deref(), Some("name: A\nparent: New\n"));
+    // An edit of the child alone keeps how it names its parent.
+    let found = files.after(vec![described(files.group("A"), "new")], &[]);
+    let edited = format!("name: A\ndescription: new\nparent: {name}\n");
+    assert_eq!(found["groups/a.yaml"].as_deref(), Some(edited.as_str()));
+}
+
+#[test]
+fn characters_that_end_a_line_for_ruby_alone_are_written_as_escapes() {
+    let rows = [
+        ("groups/new.yaml", "name: Old\n"),
+        ("groups/plain.yaml", "name: Old\ndescription: before\n"),
+        ("groups/single.yaml", "name: Old\ndescription: 'before'\n"),
+        ("groups/double.yaml", "name: Old\ndescription: \"before\"\n"),
+        ("groups/lines.yaml", "name: Old\ndescription: |\n  before\n  and after\n"),
+        ("groups/folded.yaml", "name: Old\ndescription: >\n  before\n  and after\n"),
+        ("groups/flow.yaml", "{\"name\": \"Old\", \"description\": \"before\"}\n"),
+    ];
+    let text = "a\u{2028}b\u{2029}c\nd\u{85}";
+    each_row(rows, |(path, before)| {
+        let files = FilesInMemory::new(&[(path, before)]);
+        let new = described(fresh(1, "New", GroupId::ROOT), text);
+        let found = files.after(vec![described(files.group("Old"), text), new], &[]);
+        let written: Vec<(&str, &str)> =
+            found.iter().filter_map(|(path, it)| Some((path.as_str(), it.as_deref()?))).collect();
+        assert_eq!(written.len(), 2);
+        // It panics at a finding.
+        let after = FilesInMemory::new(&written);
+        for name in ["Old", "New"] {
+            assert_eq!(after.group(name).description.as_deref(), Some(text));
+        }
+    });
+}
+
+#[test]
 fn a_new_file_is_not_the_same_as_another_to_a_file_system() {
     let there = [
         ("groups/Web.yaml", "name: Web\n---\nname: Site\n"),

@@ -104,6 +104,12 @@ impl Checked {
         {
             return None;
         }
+        // A parent of another file may be named by what is now the id of another group.
+        let fresh = new_ids.difference(&old_ids).map(ToString::to_string).collect::<Vec<_>>();
+        let fresh: HashSet<&str> = fresh.iter().map(String::as_str).collect();
+        if before.named(&fresh).next().is_some() {
+            return None;
+        }
         let holders = holders(before, &old_ids, old, new);
         if holders.values().any(|it| !it.are_unique())
             || !self.references_stay(before, &old_ids, &holders)
@@ -146,9 +152,13 @@ impl Checked {
 /// A group as written, and what it says.
 type WrittenGroup<'r> = (&'r GroupFile, &'r Group);
 
-/// Returns whether a group names its parent, and so.
+/// Returns whether a group names its parent, and so. A name may read as an id.
 fn names_parent(file: &GroupFile, name: &str) -> bool {
-    matches!(&file.parent, Some(ParentName::Name(it)) if **it == *name)
+    match &file.parent {
+        Some(ParentName::Name(it)) => **it == *name,
+        Some(ParentName::Id(id)) => GroupId::from_canonical(name) == Some(*id),
+        None => false,
+    }
 }
 
 /// Returns the groups of all names that matter: those that groups have in files that differ, and those that they

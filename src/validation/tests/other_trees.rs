@@ -305,6 +305,30 @@ fn a_written_root_group_is_a_parent_like_others() {
 }
 
 #[test]
+fn a_parent_whose_name_reads_as_an_id_is_looked_for_in_all_files() {
+    let name = "33333333-1111-4111-8111-111111111111";
+    let parent = format!("name: {name}\n");
+    let child = format!("name: A\nparent: {name}\n");
+    let before = [("groups/p.yaml", parent.as_str()), ("groups/a.yaml", child.as_str())];
+    let with = |file| [before.as_slice(), &[file]].concat();
+    assert!(is_short(&before, &with(("groups/n.yaml", "name: N\nparent: A\n"))));
+    let second = format!("name: N\nparent: {name}\n");
+    assert!(!is_short(&before, &with(("groups/n.yaml", &second))));
+    // Now the parent of `A` is another group.
+    let id = format!("name: N\nid: {name}\n");
+    assert!(!is_short(&before, &with(("groups/n.yaml", &id))));
+    let kept = format!("name: A2\nid: {}\n", id_of(&before, name));
+    assert!(!is_short(&before, &[("groups/p.yaml", kept.as_str()), before[1]]));
+}
+
+/// Returns the id of the group with a name.
+fn id_of(files: &[(&str, &str)], name: &str) -> String {
+    let checked = validate(&sources(files), Search::Decisive);
+    let mut groups = checked.estate.as_ref().unwrap().hierarchy.groups();
+    groups.find(|it| it.name.as_str() == name).unwrap().id.to_string()
+}
+
+#[test]
 fn a_policy_that_looks_for_conflicts_looks_through_all_groups() {
     let before = [
         ("clade.yaml", "policy: {potential_conflicts: error}\n"),
