@@ -37,7 +37,8 @@ const LONGEST: usize = 4_000;
 /// Show the nodes that a rule matches, before it is written anywhere
 ///
 /// The nodes are those that have checked in with a daemon, those of PuppetDB, or those of a directory of facts
-/// files.
+/// files. Without --server, --facts and --puppetdb, the daemon is that of `CLADE_SERVER`, or else
+/// `http://127.0.0.1:4433`.
 ///
 /// Exit status: 0 all nodes were searched; 1 the rule is not valid, or for some nodes it is not known whether it
 /// matches; 2 the nodes cannot be read.
