@@ -62,7 +62,7 @@ fn words() -> Vec<Word> {
         ("hand(?:s|ed)? on", "passes"),
         ("minds", "rejects, checks"),
         ("cannot be had", "cannot be fetched"),
-        ("let in", "accepted, authenticated"),
+        ("(?:is|are|was|were|be) let in", "accepted, authenticated"),
         ("doors?|knock(?:s|ed|ing)?", "an entry point, a request"),
         ("heard|talk(?:s|ed|ing)?", "say what is sent or received"),
         ("in no time", "say how long it takes"),
