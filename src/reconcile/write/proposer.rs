@@ -236,14 +236,14 @@ mod tests {
         let id_of = |actor: Option<&str>, files: &[(&str, Option<&str>)]| {
             let request = WriteRequest {
                 operation: Operation::Delete { id: GroupId::ROOT },
-                scopes: Vec::new(),
-                actor: actor.map(str::to_owned),
+                grants: Vec::new(),
                 line: String::new(),
                 fingerprint: String::new(),
             };
             let files = files.iter().map(|(path, text)| ((*path).into(), text.map(str::to_owned)));
-            let (subject, answer) = (String::new(), WriteOutcome::Done);
-            change_id(&request, &Changeset { files: files.collect(), subject, answer })
+            let actor = actor.map(str::to_owned);
+            let none = Changeset::unchanged(WriteOutcome::Done);
+            change_id(&request, &Changeset { files: files.collect(), actor, ..none })
         };
         let names = BTreeSet::from([
             id_of(None, &[("a", Some("x"))]),
