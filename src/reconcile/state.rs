@@ -47,6 +47,8 @@ pub(super) struct ReconcileState {
     pin: Option<Pin>,
     /// Whether the journal lost the pin, and it is not known yet whether the repository has its commit.
     is_pin_unsettled: bool,
+    /// The pinned commit that an operator resumed from, as long as it is live.
+    left_pin: Option<CommitId>,
     /// The commit that was live before the restart, with why it is not live now.
     pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
@@ -218,6 +220,7 @@ impl ReconcileState {
             candidate: None,
             pin: None,
             is_pin_unsettled: false,
+            left_pin: None,
             unrecovered: None,
             last_attempt: None,
             last_change: None,
@@ -373,6 +376,7 @@ impl ReconcileState {
         let followed = self.live.filter(|it| self.pin.is_none() && *it != pinned);
         self.pin = Some(pin);
         self.is_pin_unsettled = false;
+        self.left_pin = None;
         if let Some(candidate) = self.candidate.as_mut().filter(|_| self.rewritten.is_none()) {
             candidate.waiting = followed.or(candidate.waiting);
         }
@@ -384,8 +388,9 @@ impl ReconcileState {
 
     /// An operator has the branch followed again, also where it left its history.
     pub(super) fn resumed(&mut self, now: Now) {
-        self.pin = None;
         self.is_pin_unsettled = false;
+        let left = self.pin.take().map(|it| it.commit);
+        self.left_pin = left.or(self.left_pin).filter(|it| self.live == Some(*it));
         self.behind = None;
         if let Some(rewrite) = &mut self.rewritten {
             rewrite.accepted = true;

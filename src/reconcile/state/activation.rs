@@ -171,6 +171,7 @@ impl ReconcileState {
         signer: Option<Signer>,
     ) {
         self.live = Some(commit);
+        self.left_pin = self.left_pin.filter(|it| *it == commit);
         self.active = active;
         self.verified = signer.map(Ok);
         if self.is_candidate(commit) {

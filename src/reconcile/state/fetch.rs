@@ -151,12 +151,9 @@ impl ReconcileState {
         let Following { began, head, trigger, ancestry, .. } = *following;
         self.check_current(began)?;
         let is_pinned = self.pin.is_some();
-        // After a resume the pinned commit is live until another one is.
-        let last = match is_pinned || following.resumed_at.is_some() {
-            true => following.followed_last,
-            false => self.live.or(following.live_last),
-        };
+        let last = self.followed_before(following);
         if self.live == Some(head) {
+            self.left_pin = None;
             self.accept_rewrite(head);
             self.settle();
             return Ok(false);
@@ -202,6 +199,19 @@ impl ReconcileState {
         let candidate = Candidate::new(head, trigger, since);
         self.candidate = Some(Candidate { fallback, waiting, ..candidate });
         Ok(true)
+    }
+
+    /// Returns the commit of the branch that was live last: not one that is pinned, or was until an operator resumed.
+    fn followed_before(&mut self, following: &Following<'_>) -> Option<CommitId> {
+        let is_pinned = self.pin.is_some();
+        if !is_pinned && following.resumed_at.is_some() {
+            // The operator may have resumed before a restart.
+            self.left_pin = self.live;
+        }
+        match is_pinned || self.left_pin.is_some() {
+            true => following.followed_last,
+            false => self.live.or(following.live_last),
+        }
     }
 
     /// Returns what is live if a head is not valid. A resume holds until a commit is live after it, also

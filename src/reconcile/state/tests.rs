@@ -6,7 +6,7 @@ mod world;
 use std::time::Duration;
 
 use self::world::{Commits, World, name};
-use crate::reconcile::journal::Stage;
+use crate::reconcile::journal::{Event, Stage};
 use crate::reconcile::policy::{OnRewrite, Policy};
 use crate::reconcile::state::{Cause, Following, Withheld};
 use crate::reconcile::status::ConditionKind::{self, Reconciling, RemoteBehind};
@@ -159,6 +159,11 @@ fn a_resume_from_a_commit_beside_the_branch_rewrites_nothing() {
     let job = world.state.take_build().unwrap();
     let failed = FailedCommit::as_a_whole(job.commit, Stage::Check, &"it is not valid");
     world.state.build_failed(failed, Reason::ValidationFailed);
+    world.fetch('C');
+    assert_eq!(world.conditions(), [ConditionKind::CandidateRejected]);
+    // The journal has it before the state does.
+    let activated = Event::Activated { commit: world::id('b'), trigger: Trigger::Manual };
+    world.journal.append(activated, world.now()).unwrap();
     world.fetch('C');
     assert_eq!(world.conditions(), [ConditionKind::CandidateRejected]);
     world.activate('b', Cause::Fallback(job.commit)).unwrap();
