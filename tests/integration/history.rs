@@ -55,7 +55,9 @@ fn names(daemon: &Daemon, query: &str) -> (Vec<String>, u64) {
 fn nodes_are_listed_by_a_group_whose_name_reads_as_an_id() {
     let (repository, daemon, _) = fleet();
     let name = "33333333-1111-4111-8111-111111111111";
-    let groups = format!("name: {name}\nrule: role = db\n---\nname: Kid\nparent: {name}\n");
+    let groups = format!(
+        "name: {name}\nenvironment: staging\nrule: role = db\n---\nname: Kid\nparent: {name}\n"
+    );
     let second = repository.commit("second", &[("groups/more.yaml", &groups)]);
     follow(&daemon, &second);
     check_in(&daemon, "db1", "db");

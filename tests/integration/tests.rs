@@ -315,9 +315,9 @@ fn what_an_update_writes_can_fail() {
         // A former update wrote these.
         ("{classes: {}}", "{groups: [\"A\"], environment: production}"),
         ("{classes: {}, variables: {}}", "{groups: [\"A\"], environment: production}"),
-        ("{classes: {ntp: }, groups: [B]}", "{groups: [\"A\"]}"),
-        ("{classes: {ntp: }, variables: {v: 1}}", "{variables: {v: }}"),
-        ("{classes: {ntp: , apt: {p: 1}}}", "{classes: {apt: {p: }}}"),
+        ("{classes: {ntp: }, groups: [B]}", "{groups: [A]}"),
+        ("{classes: {ntp: }, variables: {v: 1}}", "{variables: {v: null}}"),
+        ("{classes: {ntp: , apt: {p: 1}}}", "{classes: {apt: {p: null}}}"),
     ];
     each_row(rows, |(expect, written)| {
         let directory = tempfile::tempdir().unwrap();
