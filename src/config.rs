@@ -6,6 +6,7 @@ mod credentials;
 mod duration;
 mod file;
 mod puppet;
+mod secret_mask;
 pub mod watched;
 
 pub use address::{has_misplaced_at, without_secrets};
@@ -17,3 +18,4 @@ pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use duration::{parse_duration, parse_duration_or_zero};
 pub use file::{FileSetting, KnownSetting, Takes, read_settings};
 pub use puppet::PuppetSettings;
+pub use secret_mask::SecretMask;

@@ -5,6 +5,7 @@ mod error;
 mod merged;
 mod pull_request;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use crate::config::{CredentialError, read_authorities, read_secret, without_secrets};
+use crate::config::{CredentialError, SecretMask, read_authorities, read_secret, without_secrets};
 use error::FailedAnswer;
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
@@ -24,6 +25,9 @@ pub use pull_request::PullRequest;
 
 /// How many bytes of an answer are read.
 const ANSWER_LIMIT: u64 = 1 << 20;
+
+/// How many bytes are read of an answer that is not a success.
+const FAILURE_LIMIT: u64 = 4096;
 
 /// How long one call may take as a whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,7 +84,7 @@ impl Forge {
                     request.find_call(self.provider, &self.api, &self.repository, token)
                 });
                 match found {
-                    Ok(answer) => request.address_in(&answer).map(Some).ok_or(refused),
+                    Ok(answer) => request.open_in(&answer).map(PullRequest::address).ok_or(refused),
                     Err(_) => Err(refused),
                 }
             }
@@ -91,55 +95,47 @@ impl Forge {
     /// Sends a call and returns the document that comes back.
     fn send(&self, call: impl FnOnce(&str) -> Call) -> Result<Value, ForgeError> {
         let token = read_secret(&self.token_file).map_err(unusable(&self.token_file))?;
-        let call = call(token.trim());
-        let roots = match &self.ca_file {
-            None => RootCerts::WebPki,
-            Some(path) => {
-                RootCerts::Specific(Arc::new(read_authorities(path).map_err(unusable(path))?))
-            }
-        };
-        let agent: Agent = Agent::config_builder()
-            .tls_config(TlsConfig::builder().root_certs(roots).build())
-            .timeout_global(Some(TIMEOUT))
-            .http_status_as_error(false)
-            // A secret must not follow a redirect.
-            .max_redirects(0)
-            .user_agent(concat!("clade/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
-        let mut response =
-            request(&agent, &call).map_err(|error| ForgeError::Later(reason(&error)))?;
+        let token = token.trim();
+        let password = token.split_once(':').map_or(token, |(_, password)| password);
+        let mask = SecretMask::of([token, password]);
+        let call = call(token);
+        let mut response = request(&self.agent()?, &call)
+            .map_err(|error| ForgeError::Later(mask.hide(&reason(&error))))?;
         let status = response.status();
-        let headers = response.headers();
-        let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(shorten_header);
-        let (location, retry_after) = (header("Location"), header("Retry-After"));
-        let calls_left = header("X-RateLimit-Remaining");
+        if !status.is_success() {
+            return Err(failure(response, &mask));
+        }
         let text = response
             .body_mut()
             .with_config()
             .limit(ANSWER_LIMIT)
             .read_to_string()
             .map_err(|error| ForgeError::Later(error.to_string()))?;
-        if status.is_success() {
-            // Some say nothing more. What is not JSON comes from a proxy, and the forge has taken nothing.
-            return match text.trim() {
-                "" => Ok(Value::Null),
-                text => serde_json::from_str(text).map_err(|_| {
-                    ForgeError::Later(format!("it answers {status} with something else than JSON"))
-                }),
-            };
+        // Some say nothing more. What is not JSON comes from a proxy, and the forge has taken nothing.
+        match text.trim() {
+            "" => Ok(Value::Null),
+            text => serde_json::from_str(text).map_err(|_| {
+                ForgeError::Later(format!("it answers {status} with something else than JSON"))
+            }),
         }
-        if let Some(location) = location.filter(|_| status.is_redirection()) {
-            // Without a host it is a path, whose query may hold a secret as well.
-            let location = location.split(['?', '#']).next().map(without_secrets);
-            let location = location.unwrap_or_default();
-            let said = format!(
-                "it redirects to {location}, which is not followed: correct `--forge-url` or `--forge-repository`"
-            );
-            return Err(ForgeError::Refused { status: status.as_u16(), said });
-        }
-        let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
-        Err(FailedAnswer { status: status.as_u16(), retry_after, calls_left, said }.error())
+    }
+
+    fn agent(&self) -> Result<Agent, ForgeError> {
+        let roots = match &self.ca_file {
+            None => RootCerts::WebPki,
+            Some(path) => {
+                RootCerts::Specific(Arc::new(read_authorities(path).map_err(unusable(path))?))
+            }
+        };
+        let config = Agent::config_builder()
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            // A secret must not follow a redirect.
+            .max_redirects(0)
+            .user_agent(concat!("clade/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(config.new_agent())
     }
 }
 
@@ -157,6 +153,35 @@ fn request(agent: &Agent, call: &Call) -> Result<Response<Body>, ureq::Error> {
     request.send(body.to_string())
 }
 
+/// Returns the error of an answer that is not a success. Its status says what to do, also where its body cannot be read.
+fn failure(mut response: Response<Body>, mask: &SecretMask) -> ForgeError {
+    let status = response.status();
+    let headers = response.headers();
+    let header = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
+    let (location, retry_after) = (header("Location"), header("Retry-After"));
+    let calls_left = header("X-RateLimit-Remaining");
+    if let Some(location) = location.filter(|_| status.is_redirection()) {
+        // Without a host it is a path, whose query may hold a secret as well.
+        let location = location.split(['?', '#']).next().map(without_secrets);
+        let location = excerpt(&location.unwrap_or_default(), mask);
+        let said = format!(
+            "it redirects to {location}, which is not followed: correct `--forge-url` or `--forge-repository`"
+        );
+        return ForgeError::Refused { status: status.as_u16(), said };
+    }
+    let mut bytes = Vec::new();
+    // What came before an error is enough.
+    response.body_mut().as_reader().take(FAILURE_LIMIT).read_to_end(&mut bytes).ok();
+    let said = excerpt(&String::from_utf8_lossy(&bytes), mask);
+    FailedAnswer { status: status.as_u16(), retry_after, calls_left, said }.error()
+}
+
+/// Returns the beginning of what a forge says, on one line and without the secrets that it repeats.
+fn excerpt(text: &str, mask: &SecretMask) -> String {
+    let line: String = text.chars().filter(|it| !it.is_control()).collect();
+    mask.hide(&line).chars().take(200).collect()
+}
+
 /// Returns why there is no answer, without the URL.
 fn reason(error: &ureq::Error) -> String {
     match error {
@@ -165,10 +190,103 @@ fn reason(error: &ureq::Error) -> String {
     }
 }
 
-fn shorten_header(text: &str) -> String {
-    text.chars().take(200).collect()
-}
-
 fn unusable(path: &Path) -> impl Fn(CredentialError) -> ForgeError + '_ {
     move |error| ForgeError::File { path: path.to_owned(), detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::model::CommitId;
+
+    const TOKEN: &str = "tok-secret-123456";
+
+    /// Posts a status to a forge that answers with some bytes.
+    fn answered(provider: Provider, token: &str, answer: Vec<u8>) -> ForgeError {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let api = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::from("-"), 0);
+            while !line.trim().is_empty() {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            // The client may have read enough.
+            stream.write_all(&answer).ok();
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let token_file = directory.path().join("token");
+        std::fs::write(&token_file, token).unwrap();
+        let repository = "o/r".to_owned();
+        let forge = Forge { provider, api, repository, token_file, ca_file: None };
+        let status = CommitStatus {
+            commit: CommitId::from_bytes([0xab; 20]),
+            context: "c".to_owned(),
+            state: StatusState::Success,
+            description: "d".to_owned(),
+            link: None,
+        };
+        let error = forge.post_status(&status).unwrap_err();
+        server.join().unwrap();
+        error
+    }
+
+    fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\r\n");
+        [head.as_bytes(), body].concat()
+    }
+
+    #[test]
+    fn the_status_counts_where_the_body_cannot_be_read() {
+        let pause = |seconds| Some(RetryScope::AllCalls(Duration::from_secs(seconds)));
+        let later = "Retry-After: 3600\r\n";
+        let latin = b"zu viele Anfragen f\xfcr heute".as_slice();
+        let cut = "Content-Length: 1000\r\n";
+        for (status, headers, body, expected) in [
+            ("429 Too Many Requests", later, latin, pause(3600)),
+            ("429 Too Many Requests", later, &vec![b'x'; 2 << 20], pause(3600)),
+            ("503 Service Unavailable", later, latin, pause(3600)),
+            ("401 Unauthorized", cut, b"{", pause(0)),
+            ("422 Unprocessable Content", "", latin, None),
+            ("302 Found", "Location: /login\r\n", latin, None),
+            ("302 Found", "", latin, None),
+            ("502 Bad Gateway", cut, latin, Some(RetryScope::ThisCall)),
+            ("200 OK", cut, b"{", Some(RetryScope::ThisCall)),
+            ("200 OK", "", latin, Some(RetryScope::ThisCall)),
+        ] {
+            let error = answered(Provider::Github, TOKEN, answer(status, headers, body));
+            assert_eq!(error.retry(), expected, "{status} {headers}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_token_is_not_in_what_the_forge_is_quoted_with() {
+        let pair = format!("ci:{TOKEN}");
+        let basic = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &pair);
+        let before_cut = format!("{}{TOKEN}", "x".repeat(190));
+        let location = format!("Location: /x/{TOKEN}/y\r\n");
+        for (provider, token, status, headers, body) in [
+            (Provider::Gitea, TOKEN, "401 Unauthorized", "", format!("bad header: token {TOKEN}")),
+            (Provider::Gitea, TOKEN, "422 Unprocessable Content", "", before_cut),
+            (Provider::Gitea, TOKEN, "302 Found", &*location, String::new()),
+            (Provider::Bitbucket, &*pair, "400 Bad Request", "", format!("not Basic {basic}")),
+            (Provider::Bitbucket, &*pair, "500 Internal Server Error", "", format!("not {TOKEN}")),
+        ] {
+            let error = answered(provider, token, answer(status, headers, body.as_bytes()));
+            let said = error.to_string();
+            assert!(said.contains('…'), "{said}");
+            for secret in ["tok-secr", basic.trim_end_matches('=')] {
+                assert!(!said.contains(secret), "{said}");
+            }
+        }
+    }
 }

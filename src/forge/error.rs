@@ -12,6 +12,16 @@ pub enum ForgeError {
     /// The forge could not be asked, or has a fault of its own: later is better.
     #[error("the forge cannot be asked now: {0}")]
     Later(String),
+    /// It has a fault of its own, and says how long that lasts.
+    #[error("the forge cannot be asked now: it answers {status}: {said}")]
+    Unavailable {
+        /// The status of the answer.
+        status: u16,
+        /// What it says, cut short.
+        said: String,
+        /// How long it asks to wait.
+        pause: Duration,
+    },
     /// It takes no more calls for a while.
     #[error("the forge limits calls, and answers {status}: {said}")]
     RateLimited {
@@ -56,7 +66,7 @@ pub enum ForgeError {
 pub enum RetryScope {
     /// Later.
     ThisCall,
-    /// Later, and no other call before: the forge rejects whatever comes with the token. It asks for so long a pause.
+    /// Later, and no other call before: the forge rejects whatever comes. It asks for so long a pause.
     AllCalls(Duration),
 }
 
@@ -66,7 +76,9 @@ impl ForgeError {
         match self {
             // A secret may be mounted later than we start.
             Self::Later(_) | Self::NotFound(_) | Self::File { .. } => Some(RetryScope::ThisCall),
-            Self::RateLimited { pause, .. } => Some(RetryScope::AllCalls(*pause)),
+            Self::Unavailable { pause, .. } | Self::RateLimited { pause, .. } => {
+                Some(RetryScope::AllCalls(*pause))
+            }
             Self::Unauthorized { .. } => Some(RetryScope::AllCalls(Duration::ZERO)),
             Self::Refused { .. } => None,
         }
@@ -94,6 +106,7 @@ impl FailedAnswer {
         let pause = seconds.map(Duration::from_secs);
         let is_used_up = self.calls_left.as_deref().map(str::trim) == Some("0");
         match status {
+            500.. if pause.is_some() => ForgeError::Unavailable { status, said, pause: cut(pause) },
             429 => ForgeError::RateLimited { status, said, pause: cut(pause) },
             // GitHub says so with 403, by either header:
             // https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
@@ -123,7 +136,9 @@ mod tests {
         let seconds = |it| Some(RetryScope::AllCalls(Duration::from_secs(it)));
         let rows = [
             ((500, None, None), Some(RetryScope::ThisCall)),
-            ((503, Some("7"), None), Some(RetryScope::ThisCall)),
+            ((503, Some("7"), None), seconds(7)),
+            ((503, Some("soon"), None), Some(RetryScope::ThisCall)),
+            ((502, Some("99999999"), None), seconds(3600)),
             ((408, None, None), Some(RetryScope::ThisCall)),
             ((404, None, None), Some(RetryScope::ThisCall)),
             ((429, None, None), seconds(0)),

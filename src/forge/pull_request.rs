@@ -8,6 +8,9 @@ use super::call::{Call, part, parts, shorten};
 /// The longest title, in characters: GitLab and Bitbucket take 255, GitHub 256.
 const TITLE: usize = 255;
 
+/// The most bytes of an address.
+const ADDRESS: usize = 2048;
+
 /// A pull request that is to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
@@ -107,8 +110,8 @@ impl PullRequest {
         Call { url: format!("{api}/{path}"), headers: provider.headers(token), body: None }
     }
 
-    /// Returns where people see the open one of the same two branches, if the answer of a forge has it.
-    pub(super) fn address_in(&self, answer: &Value) -> Option<String> {
+    /// Returns the open one of the same two branches, if the answer of a forge has it.
+    pub(super) fn open_in<'a>(&self, answer: &'a Value) -> Option<&'a Value> {
         let list = answer.get("values").unwrap_or(answer);
         let all = list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice);
         let is_open = |it: &&Value| {
@@ -117,14 +120,23 @@ impl PullRequest {
                 && branch(it, &HEAD_BRANCH) == Some(&self.head)
                 && branch(it, &BASE_BRANCH) == Some(&self.base)
         };
-        all.iter().find(is_open).and_then(Self::address)
+        all.iter().find(is_open)
     }
 
-    /// Returns where people see it, from the forge's answer.
+    /// Returns where people see it, from the forge's answer; none where that is not the address of a page.
     pub(super) fn address(answer: &Value) -> Option<String> {
         let places = ["/html_url", "/web_url", "/links/html/href", "/links/self/0/href"];
-        places.iter().find_map(|it| answer.pointer(it)?.as_str().map(str::to_owned))
+        let mut found = places.iter().filter_map(|it| answer.pointer(it)?.as_str());
+        found.find(|it| is_address(it)).map(str::to_owned)
     }
+}
+
+/// Returns whether a text is the address of a page, which clients show as a link.
+fn is_address(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|it| it.eq_ignore_ascii_case("https") || it.eq_ignore_ascii_case("http"))
+        && text.len() <= ADDRESS
+        && !text.contains(|it: char| it.is_control() || it.is_whitespace())
 }
 
 /// Where answers have the branch with the change: GitHub and Gitea, GitLab, Bitbucket Cloud, Data Center.
@@ -241,7 +253,8 @@ mod tests {
             ),
         ];
         each_row(rows, |(answer, expected)| {
-            assert_eq!(request().address_in(&answer).as_deref(), expected);
+            let address = request().open_in(&answer).and_then(PullRequest::address);
+            assert_eq!(address.as_deref(), expected);
         });
     }
 
@@ -253,6 +266,11 @@ mod tests {
             (json!({"links": {"html": {"href": "https://h/3"}}}), Some("https://h/3")),
             (json!({"links": {"self": [{"href": "https://h/4"}]}}), Some("https://h/4")),
             (json!({}), None),
+            (json!({"html_url": "javascript:alert(1)"}), None),
+            (json!({"html_url": "javascript://h/%0aalert(1)"}), None),
+            (json!({"html_url": "https://h/a\nb"}), None),
+            (json!({"html_url": format!("https://h/{}", "a".repeat(ADDRESS))}), None),
+            (json!({"html_url": "data:x", "web_url": "HTTPS://h/5"}), Some("HTTPS://h/5")),
         ];
         each_row(rows, |(answer, expected)| {
             assert_eq!(PullRequest::address(&answer).as_deref(), expected);
