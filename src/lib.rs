@@ -82,6 +82,9 @@ mod process;
 mod config;
 
 #[cfg(feature = "daemon")]
+mod expected_panic;
+
+#[cfg(feature = "daemon")]
 mod telemetry;
 
 #[cfg(feature = "daemon")]

@@ -18,6 +18,7 @@ pub use metrics::{
 };
 pub use request_metrics::RequestMetrics;
 
+use crate::expected_panic;
 use log::{LineForm, LogQueue};
 
 /// The form of the log.
@@ -78,7 +79,11 @@ impl Log {
         // Below that, libraries write what they send and receive: tokens and facts.
         ::log::set_max_level(::log::max_level().min(::log::LevelFilter::Debug));
         // The usual hook writes to stderr, which may not be read.
-        std::panic::set_hook(Box::new(|panic| tracing::error!("panic: {panic}")));
+        std::panic::set_hook(Box::new(|panic| {
+            if !expected_panic::is_expected() {
+                tracing::error!("panic: {panic}");
+            }
+        }));
         Ok(Self { queue, _last_lines: last_lines, filter })
     }
 

@@ -308,12 +308,13 @@ impl Mirror {
         // What is gone goes first: a branch `a` would be in the way of `a/b`.
         forget_other_watched(&repository, &noted).map_err(fail)?;
         let wanted = self.wanted(&advertised);
+        attempt.remaining()?;
         let own = wanted.iter().find(|it| it.source == watched.name).cloned();
         self.prune(&repository, &wanted).map_err(fail)?;
         if let Some(Wanted { kept, target, .. }) = own.filter(|it| it.target == watched.commit) {
             move_to(&repository, &kept, target).map_err(fail)?;
         }
-        self.note_moved(&repository, wanted);
+        self.note_moved(&repository, &advertised, wanted);
         move_to(&repository, &noted, watched.commit).map_err(fail)?;
         // Where there is nothing new, a fetch works on a read-only disk as well.
         let head = inner.find_reference("HEAD").map_err(fail)?;
@@ -343,7 +344,9 @@ impl Mirror {
         let address = self.remote.address();
         let mut remote = inner.remote_anonymous(&address).map_err(fail)?;
         let mut connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
-        let advertised = Advertised::list(&connection).map_err(fail)?;
+        let advertised = Advertised::list(&connection, attempt).map_err(fail)?;
+        // With many refs, what comes in time may be read for long.
+        attempt.remaining()?;
         let (wanted, picked) = pick(&advertised)?;
         let objects = inner.odb().map_err(fail)?;
         let specs: Vec<String> = wanted
@@ -351,6 +354,7 @@ impl Mirror {
             .filter(|it| !objects.exists(it.target))
             .map(|it| format!("+{}:{}", it.source, it.kept))
             .collect();
+        attempt.remaining()?;
         if !specs.is_empty() {
             let mut callbacks = RemoteCallbacks::new();
             callbacks.transfer_progress(|_| {

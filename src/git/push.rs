@@ -229,8 +229,9 @@ fn push_from(
     if has_moved.get() {
         return Ok(Try::Moved);
     }
-    let words = on_one_line(&words.borrow());
-    match (pushed, refused.into_inner()) {
+    let words = on_one_line(&attempt, &words.borrow());
+    let refused = refused.into_inner().map(|it| on_one_line(&attempt, &it));
+    match (pushed, refused) {
         (_, Some(status)) => Ok(refusal(remote, &words, &status)),
         (Ok(()), None) => Ok(match remote.directory() {
             Some(directory) => sync_pushed(&directory, branch, commit, expected)
@@ -384,7 +385,7 @@ fn failed_push(attempt: &Attempt, error: &git2::Error) -> Result<Try, FetchError
     use git2::ErrorClass::{Invalid, Object, Odb, Tree};
 
     if let Some(words) = attempt.refusal() {
-        return Ok(Try::Rejected(on_one_line(words)));
+        return Ok(Try::Rejected(on_one_line(attempt, words)));
     }
     if error.code() == ErrorCode::NotFastForward {
         return Ok(Try::Moved);
@@ -404,11 +405,12 @@ fn failed_push(attempt: &Attempt, error: &git2::Error) -> Result<Try, FetchError
     }
 }
 
-/// Writes the words of a remote on one line.
-fn on_one_line(words: &str) -> String {
+/// Writes the words of a remote on one line, without the secrets that it repeats.
+fn on_one_line(attempt: &Attempt, words: &str) -> String {
     let lines: Vec<&str> =
         words.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join("; ").chars().filter(|it| !it.is_control()).take(1000).collect()
+    let line: String = lines.join("; ").chars().filter(|it| !it.is_control()).collect();
+    attempt.hide_secrets(&line).chars().take(1000).collect()
 }
 
 impl Repository {
@@ -535,6 +537,21 @@ impl Repository {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_is_quoted_on_one_line_without_what_it_was_sent() {
+        let remote = Remote::parse("https://git.example.com/groups.git").unwrap();
+        let attempt = Attempt::push(&remote, &MirrorOptions::default());
+        attempt.note_secrets(&["ci:hunter2", "hunter2"]);
+        let long = format!("{}hunter2", "x".repeat(997));
+        for (words, expected) in [
+            ("bad header:\r\n  Basic Y2k6aHVudGVyMg==\n", "bad header:; Basic …=="),
+            ("hun\u{7}ter2 is wrong", "… is wrong"),
+            (&long, &*format!("{}…", "x".repeat(997))),
+        ] {
+            assert_eq!(on_one_line(&attempt, words), expected);
+        }
+    }
 
     #[test]
     fn a_remote_without_room_is_told_from_one_that_refuses() {

@@ -9,6 +9,7 @@ mod daemon;
 mod guard;
 mod here;
 mod http;
+mod ref_line;
 mod ssh;
 
 pub use ssh::{check_known_hosts, check_private_key};

@@ -28,6 +28,13 @@ macro_rules! fault {
 }
 
 pub(crate) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "git-servers::endless-push-refs",
+        promise: "a write is an error within 64 MiB of refs, the daemon takes less than 400 MiB for it, and the next write is pushed",
+        injection: "the server is well for fetches, and lists refs without an end before a push",
+        speed: Speed::Slow,
+        run: endless_push_refs,
+    },
     fault!("hang", "the server accepts and never answers", |stream, _, _| {
         std::io::copy(stream, &mut std::io::sink()).ok();
     }),
@@ -91,6 +98,68 @@ pub(crate) const FAULTS: &[Fault] = &[
         }
     ),
 ];
+
+/// A server that is well until it is written to.
+fn endless_push_refs() -> Seen {
+    let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
+    let broken = Arc::new(AtomicBool::new(true));
+    let server = Server::start({
+        let (broken, directory) = (Arc::clone(&broken), hub.path().parent().unwrap().to_owned());
+        move |mut stream| {
+            let Some(request) = Request::read(&mut stream) else { return };
+            let is_push = request.target.ends_with("service=git-receive-pack");
+            match is_push && broken.load(Ordering::SeqCst) {
+                true => send_refs(&mut stream),
+                false => drop(stream.write_all(&http_backend(&directory, &request))),
+            }
+        }
+    });
+    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let remote = ["--allow-insecure-remotes", "--git-proxy", "none", "--writes", "commit"];
+    let daemon = Daemon::start(&[&["--repo", &url, "--data-dir", data], &remote[..]].concat());
+    wait_for(&daemon, &hub.head_id());
+    let before = peak_mib(&daemon);
+    let group = r#"{"name": "B", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}}"#;
+    let began = Instant::now();
+    let answer = daemon.request("POST", "/v1/groups", group);
+    let (took, grown) = (began.elapsed(), peak_mib(&daemon) - before);
+    assert!(answer.status >= 500, "{} {}", answer.status, answer.body);
+    assert!(answer.body.contains("bytes of refs"), "{}", answer.body);
+    assert!(grown < 400, "{grown} MiB");
+    broken.store(false, Ordering::SeqCst);
+    let answer = daemon.request("POST", "/v1/groups", group);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    Seen::Held(format!("refused after {:.1} s and {grown} MiB, then written", took.as_secs_f32()))
+}
+
+/// Sends lines of refs without an end.
+fn send_refs(stream: &mut TcpStream) {
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-receive-pack-advertisement\r\n\r\n";
+    let line = |name: &str| {
+        let line = format!("{} refs/heads/{name}\n", "a".repeat(40));
+        format!("{:04x}{line}", line.len() + 4)
+    };
+    let first = line("x\0report-status delete-refs side-band-64k");
+    let begin = format!("{head}001f# service=git-receive-pack\n0000{first}");
+    let mut sent = stream.write_all(begin.as_bytes());
+    for part in 0_u32.. {
+        let lines: String = (0..1000).map(|it| line(&format!("branch-{part}-{it}"))).collect();
+        sent = sent.and_then(|()| stream.write_all(lines.as_bytes()));
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns the most memory that a daemon has had.
+fn peak_mib(daemon: &Daemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
 
 /// What a server does with a connection, the request on it, and what git would have answered.
 type Misbehave = fn(&mut TcpStream, &Request, &[u8]);

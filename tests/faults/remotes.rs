@@ -84,6 +84,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: odd_refs,
     },
     Fault {
+        name: "remotes::refs-not-utf8",
+        promise: "a ref whose name is not UTF-8 is skipped and named, and the others are fetched",
+        injection: "a branch whose name is in Latin-1",
+        speed: Speed::Fast,
+        run: refs_not_utf8,
+    },
+    Fault {
         name: "remotes::emptied-config",
         promise: "a damaged file of the mirror is restored or moved aside, and answers go on from the objects",
         injection: "kill -9; each of config, HEAD, packed-refs and single refs emptied, deleted or overwritten; the remote gone",
@@ -561,4 +568,32 @@ fn odd_refs() -> Seen {
         assert_eq!(answer.status, 200, "{url}: {}", answer.body);
     }
     Seen::Held("the condition names them; main and another branch are followed".to_owned())
+}
+
+fn refs_not_utf8() -> Seen {
+    use std::io::Write as _;
+
+    let hub = Hub::new();
+    let good = hub.commit("zz-good", "groups/good.yaml", b"name: Good\n");
+    let packed = std::fs::File::options().create(true).append(true);
+    let mut packed = packed.open(hub.path().join("packed-refs")).unwrap();
+    packed.write_all(&[good.as_bytes(), b" refs/heads/zz-f\xfcr\n"].concat()).unwrap();
+    let git = GitDaemon::start(hub.directory.path());
+    let path = hub.path();
+    for (index, url) in
+        [path.to_str().unwrap().to_owned(), format!("git://127.0.0.1:{}/hub.git", git.1)]
+            .into_iter()
+            .enumerate()
+    {
+        let data = hub.directory.path().join(format!("data-{index}"));
+        let daemon = serve_within(4 << 30, &url, &data);
+        let named = "`refs/heads/zz-f\u{fffd}r` (its name is not UTF-8)";
+        daemon
+            .wait_until("the ref is named", |it| it.get("/controller/status").body.contains(named));
+        let next = hub.commit("main", "groups/b.yaml", format!("name: B{index}\n").as_bytes());
+        daemon.wait_until("main is followed", |it| active(it) == next);
+        let log = daemon.log_lines();
+        assert!(!log.iter().any(|it| it.contains("panic")), "{url}: {log:?}");
+    }
+    Seen::Held("the condition names it, no panic is logged; main is followed".to_owned())
 }

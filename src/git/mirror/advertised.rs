@@ -1,14 +1,15 @@
 //! The refs that a remote has, as it lists them on every connection.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use git2::{Oid, RemoteConnection, RemoteHead};
 
+use crate::expected_panic;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::own_files::check_ref_files;
 use crate::git::refs::{instead, short_name};
 use crate::git::remote::Remote;
+use crate::git::transport::Attempt;
 
 /// The refs of a remote.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) struct Advertised {
     refs: BTreeMap<String, Oid>,
     /// What a `HEAD` that is not detached names.
     head: Option<String>,
+    /// The names of refs that are not UTF-8, as they are shown.
+    not_utf8: Vec<String>,
 }
 
 /// The ref that is followed.
@@ -28,7 +31,10 @@ pub(super) struct Watched {
 }
 
 impl Advertised {
-    pub(super) fn list(connection: &RemoteConnection<'_, '_, '_>) -> Result<Self, git2::Error> {
+    pub(super) fn list(
+        connection: &RemoteConnection<'_, '_, '_>,
+        attempt: &Attempt,
+    ) -> Result<Self, git2::Error> {
         let mut refs = BTreeMap::new();
         let mut head = None;
         for it in connection.list()? {
@@ -39,17 +45,20 @@ impl Advertised {
             }
             refs.insert(name, it.oid());
         }
-        Ok(Self { refs, head })
+        Ok(Self { refs, head, not_utf8: attempt.refs_not_utf8() })
     }
 
     /// Returns the refs of a repository on this machine, as its server would tell them; those that
     /// cannot be read are left out.
     pub(super) fn of(repository: &git2::Repository) -> Result<Self, git2::Error> {
         check_ref_files(repository)?;
-        let mut refs = BTreeMap::new();
+        let (mut refs, mut not_utf8) = (BTreeMap::new(), Vec::new());
         for reference in repository.references()? {
             let Ok(reference) = reference else { continue };
-            let Ok(name) = std::str::from_utf8(reference.name_bytes()) else { continue };
+            let Ok(name) = std::str::from_utf8(reference.name_bytes()) else {
+                not_utf8.push(String::from_utf8_lossy(reference.name_bytes()).into_owned());
+                continue;
+            };
             let name = name.to_owned();
             let Ok(reference) = reference.resolve() else { continue };
             let Some(target) = reference.target() else { continue };
@@ -66,13 +75,18 @@ impl Advertised {
         if let Ok(commit) = repository.head().and_then(|it| it.peel_to_commit()) {
             refs.insert("HEAD".to_owned(), commit.id());
         }
-        Ok(Self { refs, head })
+        Ok(Self { refs, head, not_utf8 })
     }
 
     /// Returns all refs but `HEAD` with what they name.
     pub(super) fn refs(&self) -> impl Iterator<Item = (&str, Oid)> {
         let own = self.refs.iter().filter(|(name, _)| *name != "HEAD" && !name.ends_with("^{}"));
         own.map(|(name, target)| (name.as_str(), *target))
+    }
+
+    /// Returns the names of refs that are not UTF-8, which cannot be fetched.
+    pub(super) fn not_utf8(&self) -> &[String] {
+        &self.not_utf8
     }
 
     /// Returns the commit of a ref by its full name, or what it names if it names none.
@@ -124,8 +138,7 @@ impl Advertised {
 
 /// Returns the name of a ref and of what it points to; git2 panics where one is not UTF-8.
 fn names(head: &RemoteHead<'_>) -> Option<(String, Option<String>)> {
-    let read = || (head.name().to_owned(), head.symref_target().map(str::to_owned));
-    catch_unwind(AssertUnwindSafe(read)).ok()
+    expected_panic::catch(|| (head.name().to_owned(), head.symref_target().map(str::to_owned)))
 }
 
 #[cfg(test)]
@@ -135,7 +148,8 @@ mod tests {
     fn advertised(head: Option<&str>, names: &[&str]) -> Advertised {
         let id = |index| Oid::from_str(&format!("{:040x}", index + 1)).unwrap();
         let refs = names.iter().enumerate().map(|(index, name)| ((*name).to_owned(), id(index)));
-        Advertised { refs: refs.collect(), head: head.map(str::to_owned) }
+        let head = head.map(str::to_owned);
+        Advertised { refs: refs.collect(), head, not_utf8: Vec::new() }
     }
 
     #[test]

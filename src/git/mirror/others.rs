@@ -56,8 +56,14 @@ impl Mirror {
         brought?;
         let mut others = self.others();
         others.moved = round.tries == 0;
-        let skipped = others.skipped.values().map(|(_, skipped)| skipped.clone()).collect();
-        Ok(FetchedOthers { skipped, watched_moved })
+        others.not_utf8 = self.wanted_not_utf8(&advertised);
+        let odd = others.not_utf8.iter().map(|name| SkippedRef {
+            name: name.clone(),
+            failure: FetchFailure::UnusableRef,
+            message: "its name is not UTF-8".to_owned(),
+        });
+        let skipped = others.skipped.values().map(|(_, skipped)| skipped.clone()).chain(odd);
+        Ok(FetchedOthers { skipped: skipped.collect(), watched_moved })
     }
 
     fn bring_batch(
@@ -106,15 +112,7 @@ impl Mirror {
 
     /// Returns the refs that the mirror keeps, each with its name here.
     pub(super) fn wanted(&self, advertised: &Advertised) -> Vec<Wanted> {
-        let more = self.options.refspecs.iter().map(|spec| {
-            let plain = spec.strip_prefix('+').unwrap_or(spec);
-            plain.split_once(':').unwrap_or((plain, plain))
-        });
-        let specs: Vec<(&str, &str)> =
-            [("refs/heads/*", "refs/remotes/origin/*"), ("refs/tags/*", "refs/tags/*")]
-                .into_iter()
-                .chain(more)
-                .collect();
+        let specs = self.specs();
         let mut wanted = Vec::new();
         for (name, target) in advertised.refs() {
             for (from, to) in &specs {
@@ -124,6 +122,26 @@ impl Mirror {
             }
         }
         wanted
+    }
+
+    /// Returns the names of refs that the mirror would keep if they were UTF-8.
+    fn wanted_not_utf8(&self, advertised: &Advertised) -> Vec<String> {
+        let specs = self.specs();
+        let is_wanted =
+            |name: &&String| specs.iter().any(|(from, to)| mapped(name, from, to).is_some());
+        advertised.not_utf8().iter().filter(is_wanted).cloned().collect()
+    }
+
+    /// Returns what is fetched, each with where it is kept.
+    fn specs(&self) -> Vec<(&str, &str)> {
+        let more = self.options.refspecs.iter().map(|spec| {
+            let plain = spec.strip_prefix('+').unwrap_or(spec);
+            plain.split_once(':').unwrap_or((plain, plain))
+        });
+        [("refs/heads/*", "refs/remotes/origin/*"), ("refs/tags/*", "refs/tags/*")]
+            .into_iter()
+            .chain(more)
+            .collect()
     }
 
     /// Returns the refs that are not here as they are at the remote; those skipped are left out.
@@ -163,13 +181,19 @@ impl Mirror {
     }
 
     /// Notes whether refs have moved since they were fetched.
-    pub(super) fn note_moved(&self, repository: &Repository, wanted: Vec<Wanted>) {
+    pub(super) fn note_moved(
+        &self,
+        repository: &Repository,
+        advertised: &Advertised,
+        wanted: Vec<Wanted>,
+    ) {
         // One that was skipped and is gone is not to be named any more.
         let is_there = |kept: &str, target: Oid| {
             wanted.iter().any(|it| it.kept == kept && it.target == target)
         };
         let is_outdated =
             self.others().skipped.iter().any(|(kept, (target, _))| !is_there(kept, *target));
+        let is_outdated = is_outdated || self.others().not_utf8 != self.wanted_not_utf8(advertised);
         let missing = self.missing(repository, wanted);
         self.others().moved = is_outdated || !missing.is_empty();
     }

@@ -43,6 +43,8 @@ pub(super) struct Wanted {
 pub(super) struct Others {
     /// By the name in the mirror: what the ref named when it was skipped.
     pub(super) skipped: BTreeMap<String, (Oid, SkippedRef)>,
+    /// The names of those that are not UTF-8, as they are shown.
+    pub(super) not_utf8: Vec<String>,
     /// Whether some have moved since they were fetched.
     pub(super) moved: bool,
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::guard::{Excess, Guard};
+use crate::config::SecretMask;
 use crate::git::failure::{FetchError, FetchFailure, failure_of};
 use crate::git::options::{HttpOptions, Interrupt, MirrorOptions, SshOptions};
 use crate::git::remote::Remote;
@@ -29,15 +30,25 @@ pub(in crate::git) struct Attempt {
     deadline: Instant,
     max_bytes: u64,
     interrupt: Interrupt,
-    /// Checks what a fetch brings; none for a push.
-    guard: Option<Mutex<Guard>>,
+    transfer: Transfer,
+    /// Checks what the remote sends.
+    guard: Mutex<Guard>,
     received: AtomicU64,
     /// Whether the remote may have got a command that changes it.
     sent: AtomicBool,
+    /// What is masked in what the remote says.
+    secrets: OnceLock<SecretMask>,
     /// Why a hook of the remote refuses the push, in its words.
     refusal: OnceLock<String>,
     /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
     failure: OnceLock<FetchError>,
+}
+
+/// What an attempt does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transfer {
+    Fetch,
+    Push,
 }
 
 thread_local! {
@@ -57,16 +68,19 @@ impl Drop for Entered {
 impl Attempt {
     /// Begins a fetch; the clock runs from here.
     pub(in crate::git) fn fetch(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
-        let guard = Some(Mutex::new(Guard::new(options.objects)));
-        Arc::new(Self { guard, ..Self::begin(remote, options) })
+        Arc::new(Self::begin(remote, options, Transfer::Fetch))
     }
 
     /// Begins a push; the clock runs from here.
     pub(in crate::git) fn push(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
-        Arc::new(Self::begin(remote, options))
+        Arc::new(Self::begin(remote, options, Transfer::Push))
     }
 
-    fn begin(remote: &Remote, options: &MirrorOptions) -> Self {
+    fn begin(remote: &Remote, options: &MirrorOptions, transfer: Transfer) -> Self {
+        let guard = match transfer {
+            Transfer::Fetch => Guard::new(options.objects),
+            Transfer::Push => Guard::of_push(),
+        };
         Self {
             remote: remote.clone(),
             http: options.http.clone(),
@@ -75,9 +89,11 @@ impl Attempt {
             deadline: Instant::now() + options.timeout,
             max_bytes: options.max_bytes,
             interrupt: options.interrupt.clone(),
-            guard: None,
+            transfer,
+            guard: Mutex::new(guard),
             received: AtomicU64::new(0),
             sent: AtomicBool::new(false),
+            secrets: OnceLock::new(),
             refusal: OnceLock::new(),
             failure: OnceLock::new(),
         }
@@ -119,10 +135,22 @@ impl Attempt {
     }
 
     pub(in crate::git) fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
-        match self.guard {
-            Some(_) => FetchError::at(&self.remote, failure, detail),
-            None => FetchError::of_push(&self.remote, failure, detail),
+        let detail = self.hide_secrets(&detail.to_string());
+        match self.transfer {
+            Transfer::Fetch => FetchError::at(&self.remote, failure, detail),
+            Transfer::Push => FetchError::of_push(&self.remote, failure, detail),
         }
+    }
+
+    /// Notes what the remote is sent and must not be shown.
+    pub(in crate::git) fn note_secrets(&self, secrets: &[&str]) {
+        // They are read once.
+        self.secrets.set(SecretMask::of(secrets.iter().copied())).ok();
+    }
+
+    /// Returns what the remote says without the secrets that it was sent.
+    pub(in crate::git) fn hide_secrets(&self, said: &str) -> String {
+        self.secrets.get().map_or_else(|| said.to_owned(), |it| it.hide(said))
     }
 
     /// Notes why a hook of the remote refuses the push.
@@ -138,12 +166,20 @@ impl Attempt {
     /// Checks bytes from the network, before libgit2 has them.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), FetchError> {
         self.count(bytes.len())?;
-        let Some(guard) = &self.guard else { return Ok(()) };
-        let taken = guard.lock().take(bytes);
-        taken.map_err(|excess| match excess {
-            Excess::Limit(detail) => self.error(FetchFailure::LimitExceeded, detail),
-            Excess::Malformed(detail) => self.error(FetchFailure::CorruptObjects, detail),
+        let taken = self.guard.lock().take(bytes);
+        taken.map_err(|excess| match (excess, self.transfer) {
+            (Excess::Limit(detail), _) => self.error(FetchFailure::LimitExceeded, detail),
+            (Excess::Malformed(detail), Transfer::Fetch) => {
+                self.error(FetchFailure::CorruptObjects, detail)
+            }
+            // No object comes with it, and those of a push are fine.
+            (Excess::Malformed(detail), Transfer::Push) => self.error(FetchFailure::Other, detail),
         })
+    }
+
+    /// Returns the names of refs of the remote that are not UTF-8.
+    pub(in crate::git) fn refs_not_utf8(&self) -> Vec<String> {
+        self.guard.lock().refs_not_utf8().to_vec()
     }
 
     /// Counts bytes that are brought.

@@ -7,6 +7,7 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+use super::ref_line::RefLines;
 use crate::git::options::ObjectLimits;
 
 /// The most bytes of a commit, a tree or an annotated tag: a tree of this size has about 200,000
@@ -33,7 +34,9 @@ pub(super) enum Excess {
 pub(super) struct Guard {
     frame: Frame,
     beside_packs: u64,
-    pack: Pack,
+    /// What is followed of a pack; none where no pack may come.
+    pack: Option<Pack>,
+    lines: RefLines,
 }
 
 #[derive(Debug)]
@@ -48,14 +51,25 @@ enum Frame {
 
 impl Guard {
     pub(super) fn new(limits: ObjectLimits) -> Self {
-        Self { frame: Frame::Length(Vec::new()), beside_packs: 0, pack: Pack::new(limits) }
+        Self { pack: Some(Pack::new(limits)), ..Self::of_push() }
+    }
+
+    /// Follows what a remote answers to a push: its refs, and then what became of them.
+    pub(super) fn of_push() -> Self {
+        let frame = Frame::Length(Vec::new());
+        Self { frame, beside_packs: 0, pack: None, lines: RefLines::default() }
+    }
+
+    /// Returns the names of refs that are not UTF-8.
+    pub(super) fn refs_not_utf8(&self) -> &[String] {
+        self.lines.not_utf8()
     }
 
     /// Takes the next bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
         while let Some((first, rest)) = bytes.split_first() {
             match &mut self.frame {
-                Frame::Raw => return self.pack.take(bytes),
+                Frame::Raw => return self.take_pack(bytes),
                 Frame::Length(digits) => {
                     digits.push(*first);
                     bytes = rest;
@@ -64,8 +78,8 @@ impl Guard {
                         continue;
                     }
                     if digits == b"PACK" {
-                        self.pack.take(b"PACK")?;
                         self.frame = Frame::Raw;
+                        self.take_pack(b"PACK")?;
                         continue;
                     }
                     let text = std::str::from_utf8(digits).ok();
@@ -76,11 +90,12 @@ impl Guard {
                         left => Frame::Payload(left, None),
                     };
                 }
-                // The first band of two or three is the pack.
+                // The first band of two or three is the pack; after a push it says what became of the refs.
                 Frame::Payload(left, is_pack @ None) => {
-                    *is_pack = Some(*first == 1);
+                    *is_pack = Some(*first == 1 && self.pack.is_some());
                     *left -= 1;
                     bytes = rest;
+                    self.lines.begin(*first);
                     self.end_packet();
                 }
                 Frame::Payload(left, Some(is_pack)) => {
@@ -88,9 +103,10 @@ impl Guard {
                     *left -= now.len();
                     bytes = later;
                     if *is_pack {
-                        self.pack.take(now)?;
+                        self.take_pack(now)?;
                     } else {
                         self.beside_packs += now.len() as u64;
+                        self.lines.take(now);
                     }
                     self.end_packet();
                 }
@@ -104,8 +120,14 @@ impl Guard {
         Ok(())
     }
 
+    fn take_pack(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+        let pack = self.pack.as_mut().ok_or(Excess::Malformed("a pack answers a push"))?;
+        pack.take(bytes)
+    }
+
     fn end_packet(&mut self) {
         if matches!(self.frame, Frame::Payload(0, _)) {
+            self.lines.end();
             self.frame = Frame::Length(Vec::new());
         }
     }
@@ -384,6 +406,57 @@ mod tests {
                 assert_eq!(take(&raw, at_once), expected, "{at_once}, raw");
             }
         }
+    }
+
+    #[test]
+    fn refs_whose_names_are_not_utf8_are_named() {
+        let id = "a".repeat(40);
+        let line = |name: &[u8]| {
+            let length = format!("{:04x}", id.len() + name.len() + 5);
+            [length.as_bytes(), id.as_bytes(), b" ", name].concat()
+        };
+        let all = [
+            line(b"refs/heads/m\xfcll\0symref=HEAD:refs/heads/\xfc\n"),
+            line(b"HEAD\0symref=HEAD:refs/heads/\xfc\n"),
+            line("refs/heads/f\u{fc}r\n".as_bytes()),
+            line(b"refs/tags/f\xfcr"),
+            b"0000".to_vec(),
+        ]
+        .concat();
+        for at_once in [1, 7, 10_000] {
+            let mut guard = Guard::new(LIMITS);
+            assert_eq!(all.chunks(at_once).try_for_each(|it| guard.take(it)), Ok(()));
+            assert_eq!(
+                guard.refs_not_utf8(),
+                ["refs/heads/m\u{fffd}ll", "refs/tags/f\u{fffd}r"],
+                "{at_once}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_answers_a_push_has_no_pack_and_an_end() {
+        let answer =
+            b"001f# service=git-receive-pack\n0000002e\x01000eunpack ok\n0017ok refs/heads/main\n\
+                       0000000a\x02words0000";
+        let packed = in_packets(&pack(&[entry(3, 1, &[], b"a")]));
+        for (bytes, expected) in [
+            (answer.as_slice(), Ok(())),
+            (b"0008NAK\nPACK", Err(Excess::Malformed("a pack answers a push"))),
+            (b"HTTP/1.1", Err(Excess::Malformed("a packet has no length"))),
+            // The first band is text here.
+            (&packed, Ok(())),
+        ] {
+            for at_once in [1, 3, 100_000] {
+                let mut guard = Guard::of_push();
+                let taken = bytes.chunks(at_once).try_for_each(|it| guard.take(it));
+                assert_eq!(taken, expected, "{at_once}");
+            }
+        }
+        let line = format!("003d{} refs/heads/main\n", "a".repeat(40));
+        let mut guard = Guard::of_push();
+        let taken = (0..=TALK).step_by(line.len()).try_for_each(|_| guard.take(line.as_bytes()));
+        assert!(matches!(taken, Err(Excess::Limit(_))), "{taken:?}");
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::git::transport::attempt::Attempt;
 
 const REDIRECTS: usize = 5;
 
+/// The length from which on a name may be a token.
+const SHORTEST_TOKEN: usize = 20;
+
 pub(super) struct Session {
     agent: Agent,
     /// The URL of the repository, after redirects.
@@ -119,7 +122,11 @@ fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
 /// Returns the header that says who we are.
 fn authorization(attempt: &Attempt, url: &Url) -> Result<Option<String>, FetchError> {
     let basic = |name: &str, password: &str| {
-        Some(format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))))
+        let pair = format!("{name}:{password}");
+        // Forges take a token in place of the name as well.
+        let name = if name.len() >= SHORTEST_TOKEN { name } else { "" };
+        attempt.note_secrets(&[&pair, password, name]);
+        Some(format!("Basic {}", STANDARD.encode(pair)))
     };
     Ok(match &attempt.http.credentials {
         Credentials::FromUrl => {
@@ -129,7 +136,9 @@ fn authorization(attempt: &Attempt, url: &Url) -> Result<Option<String>, FetchEr
             basic(username, &secret(attempt, password_file)?)
         }
         Credentials::Bearer { token_file } => {
-            Some(format!("Bearer {}", secret(attempt, token_file)?))
+            let token = secret(attempt, token_file)?;
+            attempt.note_secrets(&[&token]);
+            Some(format!("Bearer {token}"))
         }
     })
 }
@@ -282,14 +291,17 @@ mod tests {
             ("http://h:81/a", "https://h/a/info/refs?service=git-upload-pack", refused),
             ("https://h/a", "https://h@evil/a/info/refs?service=git-upload-pack", refused),
             ("https://h/a", "/users/sign_in?token=secret", refused),
+            ("https://h/a", "/users/c2VjcmV0/secret", refused),
             ("https://h/a", "file:///etc/info/refs?service=git-upload-pack", refused),
         ] {
             let remote = Remote::parse(from).unwrap();
             let attempt = Attempt::push(&remote, &MirrorOptions::default());
+            attempt.note_secrets(&["secret"]);
             let headers = HeaderMap::from_iter([(header::LOCATION, location.parse().unwrap())]);
             let url = redirected(&attempt, remote.url().unwrap(), "git-upload-pack", &headers);
             if let Err(error) = &url {
-                assert!(!error.message.contains("secret"), "{error}");
+                let is_shown = |it| error.message.contains(it);
+                assert!(!is_shown("secret") && !is_shown("c2VjcmV0"), "{error}");
             }
             let shown = url.map(|url| url.to_string()).map_err(|error| error.failure);
             assert_eq!(shown, expected.map(str::to_owned), "{from} {location}");
