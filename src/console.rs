@@ -38,6 +38,7 @@ mod query;
 mod rule_text;
 mod session;
 mod state;
+mod stored;
 mod trends;
 mod visit;
 

@@ -11,6 +11,7 @@ use super::context::{PageError, redirect};
 use super::layout::{PageFrame, Section, escaped};
 use super::markup::{self as m, Markup};
 use super::state as s;
+use super::stored::{FromStore, count};
 use super::visit::Visit;
 use crate::http::types::{Commit, CommitNodes, CommitState, CountedNodes, Finding};
 use crate::model::CommitId;
@@ -38,7 +39,7 @@ struct CommitsPage {
 #[derive(Debug)]
 struct ListedCommit {
     commit: Commit,
-    moved: u64,
+    moved: Option<u64>,
 }
 
 /// Shows the list, or leads to the commit that the form names.
@@ -56,14 +57,13 @@ async fn list_page(visit: &Visit) -> Result<CommitsPage, PageError> {
     // One more says whether there are older ones.
     let route = format!("/controller/commits?limit={}&offset={offset}", PAGE + 1);
     let commits: Vec<Commit> = visit.get(&route).await?;
-    let counts: CountedNodes = visit.get("/controller/node-counts").await?;
+    let counts: FromStore<CountedNodes> = visit.get_stored("/controller/node-counts").await?;
     let at = |offset: usize| visit.links().to(&format!("/commits?offset={offset}"));
     let older = (commits.len() > PAGE).then(|| at(offset + PAGE));
     let newer = (offset > 0).then(|| at(offset.saturating_sub(PAGE)));
     let commits = commits.into_iter().take(PAGE);
-    let commits =
-        commits.map(|it| ListedCommit { moved: nodes(&counts.moved, it.commit), commit: it });
-    let commits = commits.collect();
+    let moved = |commit| counts.as_ref().ok().map(|it| nodes(&it.moved, commit));
+    let commits = commits.map(|it| ListedCommit { moved: moved(it.commit), commit: it }).collect();
     Ok(CommitsPage { layout: visit.layout(Section::Commits), commits, newer, older })
 }
 
@@ -79,11 +79,17 @@ struct CommitView {
     commit: Commit,
     findings: Vec<ShownFinding>,
     more_findings: usize,
-    answered: u64,
-    moved: u64,
+    nodes: FromStore<CommitCounts>,
     /// The commit that answered before, or the live one: what to compare with.
     base: Option<CommitId>,
     asked: String,
+}
+
+/// How many nodes a commit answered last, and how many it moved.
+#[derive(Debug)]
+struct CommitCounts {
+    answered: u64,
+    moved: u64,
 }
 
 /// A finding with the lines that it is about.
@@ -101,7 +107,7 @@ pub(super) async fn show(visit: Visit, Path(revision): Path<String>) -> Response
 
 async fn commit_page(visit: &Visit, revision: String) -> Result<CommitView, PageError> {
     let commit: Commit = visit.get(&format!("/controller/commits/{}", escaped(&revision))).await?;
-    let counts: CountedNodes = visit.get("/controller/node-counts").await?;
+    let counts: FromStore<CountedNodes> = visit.get_stored("/controller/node-counts").await?;
     let all = commit.diagnostics.len();
     let findings = with_sources(visit, &commit).await?;
     let live = visit.status.active.as_ref().map(|it| it.commit);
@@ -111,8 +117,10 @@ async fn commit_page(visit: &Visit, revision: String) -> Result<CommitView, Page
         layout,
         more_findings: all.saturating_sub(findings.len()),
         findings,
-        answered: nodes(&counts.commits, commit.commit),
-        moved: nodes(&counts.moved, commit.commit),
+        nodes: counts.map(|it| CommitCounts {
+            answered: nodes(&it.commits, commit.commit),
+            moved: nodes(&it.moved, commit.commit),
+        }),
         base: live.filter(|it| *it != commit.commit),
         asked: revision,
         commit,

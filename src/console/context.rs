@@ -19,7 +19,7 @@ use super::layout::{Links, PageFrame, Section, SessionState};
 use super::page;
 use super::session::{ForeignForm, Sessions, Transport};
 use crate::forge::ForgePages;
-use crate::http::types::{Error, ErrorKind};
+use crate::http::types::{Condition, Error, ErrorKind};
 use crate::http::{InProcessApi, InProcessError, takes_pages};
 
 /// What all pages share.
@@ -113,10 +113,11 @@ pub(super) fn bare_layout(console: &Console, now: Timestamp) -> PageFrame {
     }
 }
 
-/// Writes an error as a page.
+/// Writes an error as a page, with the conditions of the daemon that may be why.
 pub(super) fn failed(
     layout: PageFrame,
     trouble: PageError,
+    conditions: Vec<Condition>,
     request_id: String,
     headers: &HeaderMap,
 ) -> Response {
@@ -130,7 +131,8 @@ pub(super) fn failed(
     }
     let Error { kind, msg: message, .. } = error;
     let kind = kind.into_owned();
-    let page = ErrorPage { layout, status, kind, message, help: help(status), request_id };
+    let help = help(status);
+    let page = ErrorPage { layout, status, kind, message, help, request_id, conditions };
     page::write(status, &page, headers)
 }
 

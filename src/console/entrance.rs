@@ -109,6 +109,6 @@ impl Entrance {
     }
 
     pub(super) fn fail(&self, trouble: PageError) -> Response {
-        failed(self.layout(), trouble, self.request_id.clone(), &self.headers)
+        failed(self.layout(), trouble, Vec::new(), self.request_id.clone(), &self.headers)
     }
 }

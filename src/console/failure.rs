@@ -5,6 +5,8 @@ use axum::http::StatusCode;
 
 use super::layout::PageFrame;
 use super::markup as m;
+use super::state as s;
+use crate::http::types::Condition;
 
 /// An error in place of a page.
 #[derive(Debug, Template)]
@@ -17,6 +19,8 @@ pub(super) struct ErrorPage {
     /// What to do.
     pub(super) help: &'static str,
     pub(super) request_id: String,
+    /// What is wrong with the daemon, which may be why.
+    pub(super) conditions: Vec<Condition>,
 }
 
 impl ErrorPage {

@@ -12,6 +12,7 @@ use super::markup::{self as m, Markup};
 use super::pager::Pager;
 use super::rule_text as r;
 use super::state as s;
+use super::stored::FromStore;
 use super::visit::Visit;
 use crate::diagnostic::Place;
 use crate::hierarchy::{GroupIndex, Hierarchy};
@@ -42,10 +43,16 @@ struct GroupView {
     more_children: usize,
     values: Vec<ShownGroupValue>,
     place: Option<Place>,
-    nodes: NodePage,
-    pager: Pager,
+    nodes: FromStore<GroupNodes>,
     /// The commits that changed the file of the group, newest first.
     history: Vec<BlamedCommit>,
+}
+
+/// Nodes whose last answer has the group.
+#[derive(Debug)]
+struct GroupNodes {
+    page: NodePage,
+    pager: Pager,
 }
 
 /// A value of a group, its own or inherited.
@@ -70,7 +77,12 @@ async fn page(visit: &Visit, id: &str) -> Result<GroupView, PageError> {
     let rules: GroupRules = visit.get_at(&format!("{route}/rules")).await?;
     let offset = visit.offset();
     let nodes = format!("/controller/nodes?group={}&limit={PAGE}&offset={offset}", group.id);
-    let nodes: NodePage = visit.get(&nodes).await?;
+    let nodes: FromStore<NodePage> = visit.get_stored(&nodes).await?;
+    let address = visit.links().group(&group.id);
+    let nodes = nodes.map(|page| GroupNodes {
+        pager: Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address),
+        page,
+    });
     let snapshot = visit.snapshot().await?;
     let hierarchy = &snapshot.estate.hierarchy;
     let index = hierarchy.find(group.id).unwrap_or_else(|| hierarchy.root());
@@ -81,7 +93,6 @@ async fn page(visit: &Visit, id: &str) -> Result<GroupView, PageError> {
     let mut lineage: Vec<_> = hierarchy.lineage(index).skip(1).map(named).collect();
     lineage.reverse();
     let all = hierarchy.children(index).count();
-    let address = visit.links().group(&group.id);
     let place = place(&snapshot, group.id);
     let history = match &place {
         Some(place) => visit.file_changes(snapshot.commit, &place.file, CHANGES).await?,
@@ -94,7 +105,6 @@ async fn page(visit: &Visit, id: &str) -> Result<GroupView, PageError> {
         history,
         children: hierarchy.children(index).take(CHILDREN).map(named).collect(),
         more_children: all.saturating_sub(CHILDREN),
-        pager: Pager::new(nodes.total, (offset, nodes.nodes.len(), PAGE), &address),
         lineage,
         group,
         rules,

@@ -10,6 +10,7 @@ use super::context::PageError;
 use super::layout::{PageFrame, Section, escaped};
 use super::markup::{self as m, Markup};
 use super::pager::Pager;
+use super::stored::{UnreadableStore, count, stored};
 use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::GroupMembers;
@@ -37,6 +38,8 @@ struct GroupsPage {
     found: Vec<FoundGroup>,
     pager: Pager,
     counted: bool,
+    /// Why the numbers of nodes are not known.
+    uncounted: Option<UnreadableStore>,
 }
 
 /// A group that a search found.
@@ -46,7 +49,7 @@ struct FoundGroup {
     name: String,
     environment: String,
     path: String,
-    nodes: u64,
+    nodes: Option<u64>,
 }
 
 /// How many nodes have each group.
@@ -68,7 +71,7 @@ pub(super) async fn show(visit: Visit) -> Response {
 async fn page(visit: &Visit) -> Result<GroupsPage, PageError> {
     let snapshot = visit.snapshot().await?;
     let hierarchy = &snapshot.estate.hierarchy;
-    let members = members(visit, "").await?;
+    let members = stored(members(visit, "").await)?;
     let asked = visit.parameter("name").to_owned();
     let top = match visit.parameter("under") {
         "" => hierarchy.root(),
@@ -92,16 +95,18 @@ async fn page(visit: &Visit) -> Result<GroupsPage, PageError> {
         found: Vec::new(),
         pager: Pager::new(0, (0, 0, CHILDREN), ""),
         counted: !visit.is_elsewhere(),
+        uncounted: members.as_ref().err().cloned(),
         asked,
         layout,
     };
+    let members = members.as_ref().ok();
     if page.asked.is_empty() {
         let children: Vec<GroupIndex> = hierarchy.children(top).collect();
         let shown = children.len().saturating_sub(offset).min(CHILDREN);
         let under = hierarchy.group(top).id;
         let address = page.layout.links.groups_under(&under);
         page.pager = Pager::new(children.len() as u64, (offset, shown, CHILDREN), &address);
-        let drawing = Drawing { hierarchy, members: &members, layout: &page.layout };
+        let drawing = Drawing { hierarchy, members, layout: &page.layout };
         page.tree = drawing.tree(top, offset);
     } else {
         let wanted = page.asked.to_lowercase();
@@ -112,13 +117,13 @@ async fn page(visit: &Visit) -> Result<GroupsPage, PageError> {
         let found: Vec<GroupIndex> = hierarchy.indexes().filter(is_found).collect();
         let address = page.layout.links.to(&format!("/groups?name={}", escaped(&page.asked)));
         let some = found.iter().skip(offset).take(CHILDREN);
-        page.found = some.map(|index| found_group(hierarchy, *index, &members)).collect();
+        page.found = some.map(|index| found_group(hierarchy, *index, members)).collect();
         page.pager = Pager::new(found.len() as u64, (offset, page.found.len(), CHILDREN), &address);
     }
     Ok(page)
 }
 
-fn found_group(hierarchy: &Hierarchy, index: GroupIndex, members: &Members) -> FoundGroup {
+fn found_group(hierarchy: &Hierarchy, index: GroupIndex, members: Option<&Members>) -> FoundGroup {
     let group = hierarchy.group(index);
     let mut above: Vec<&str> = hierarchy
         .lineage(index)
@@ -132,14 +137,19 @@ fn found_group(hierarchy: &Hierarchy, index: GroupIndex, members: &Members) -> F
         name: group.name.to_string(),
         environment: group.environment.to_string(),
         path: above.join(" › "),
-        nodes: members.get(&group.id).copied().unwrap_or_default(),
+        nodes: nodes(members, group.id),
     }
+}
+
+/// Returns how many nodes have a group, where that is known.
+fn nodes(members: Option<&Members>, group: GroupId) -> Option<u64> {
+    members.map(|it| it.get(&group).copied().unwrap_or_default())
 }
 
 /// Draws a part of the tree.
 struct Drawing<'d> {
     hierarchy: &'d Hierarchy,
-    members: &'d Members,
+    members: Option<&'d Members>,
     layout: &'d PageFrame,
 }
 
@@ -215,15 +225,16 @@ impl Drawing<'_> {
     fn row(&self, markup: &mut String, index: GroupIndex) {
         let group = self.hierarchy.group(index);
         let address = self.layout.links.group(&group.id).replace('&', "&amp;");
-        let nodes = self.members.get(&group.id).copied().unwrap_or_default();
         let _ = write!(
             markup,
             "<div class=\"row\"><a href=\"{address}\">{}</a>",
             m::line(group.name.as_str())
         );
-        let class = if nodes == 0 { "muted" } else { "badge" };
-        let (count, ending) = (m::count(nodes), plural_ending(nodes, "node"));
-        let _ = write!(markup, " <span class=\"{class}\">{count} node{ending}</span>");
+        if let Some(nodes) = nodes(self.members, group.id) {
+            let class = if nodes == 0 { "muted" } else { "badge" };
+            let (count, ending) = (m::count(nodes), plural_ending(nodes, "node"));
+            let _ = write!(markup, " <span class=\"{class}\">{count} node{ending}</span>");
+        }
         if group.rule.is_none() {
             markup.push_str(" <span class=\"muted\">no rule</span>");
         }

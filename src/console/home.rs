@@ -8,6 +8,7 @@ use super::layout::{PageFrame, Section};
 use super::markup::{self as m, Markup};
 use super::session::Transport;
 use super::state as s;
+use super::stored::{FromStore, count};
 use super::trends::TrendGraphs;
 use super::visit::Visit;
 use crate::http::AddressRoutes;
@@ -26,12 +27,12 @@ struct HomePage {
     layout: PageFrame,
     status: Status,
     verdict: Verdict,
-    counts: CountedNodes,
+    counts: FromStore<CountedNodes>,
     by_commit: Vec<CommitShare>,
     changes: Vec<RecentCommit>,
     /// Scheme, host and base path, as the visitor wrote them.
     address: String,
-    graphs: TrendGraphs,
+    graphs: Option<TrendGraphs>,
     routes: AddressRoutes,
 }
 
@@ -95,7 +96,7 @@ struct CommitShare {
 #[derive(Debug)]
 struct RecentCommit {
     commit: Commit,
-    moved: u64,
+    moved: Option<u64>,
 }
 
 /// Shows the page.
@@ -107,35 +108,43 @@ pub(super) async fn show(visit: Visit) -> Response {
 async fn page(visit: &Visit) -> Result<HomePage, PageError> {
     let commits = format!("/controller/commits?limit={COMMITS}");
     let (counts, trends, commits) = tokio::try_join!(
-        visit.get::<CountedNodes>("/controller/node-counts"),
-        visit.get::<Trends>("/controller/trends"),
+        visit.get_stored::<CountedNodes>("/controller/node-counts"),
+        visit.get_stored::<Trends>("/controller/trends"),
         visit.get::<Vec<Commit>>(&commits),
     )?;
     let live = visit.status.active.as_ref().map(|it| it.commit);
-    let share = |it: &CommitNodes| CommitShare {
-        commit: it.commit,
-        nodes: it.nodes,
-        percent: it.nodes.saturating_mul(100).checked_div(counts.total).unwrap_or_default(),
-        is_live: live == Some(it.commit),
-    };
+    let known = counts.as_ref().ok();
     let moved = |commit: CommitId| {
-        let found = counts.moved.iter().find(|it| it.commit == commit);
-        found.map(|it| it.nodes).unwrap_or_default()
+        let found = known?.moved.iter().find(|it| it.commit == commit);
+        Some(found.map(|it| it.nodes).unwrap_or_default())
     };
     Ok(HomePage {
         layout: visit.layout(Section::Home),
         address: address(visit),
         status: visit.status.clone(),
         verdict: Verdict::of(&visit.status),
-        by_commit: counts.commits.iter().take(COMMITS).map(share).collect(),
+        by_commit: known.map(|it| shares(it, live)).unwrap_or_default(),
         changes: commits
             .into_iter()
             .map(|commit| RecentCommit { moved: moved(commit.commit), commit })
             .collect(),
-        graphs: TrendGraphs::of(trends, visit.now, &counts.commits),
+        graphs: known
+            .zip(trends.ok())
+            .map(|(counts, trends)| TrendGraphs::of(trends, visit.now, &counts.commits)),
         counts,
         routes: visit.console.api.address_routes(),
     })
+}
+
+/// Returns the nodes that the first commits answered last.
+fn shares(counts: &CountedNodes, live: Option<CommitId>) -> Vec<CommitShare> {
+    let share = |it: &CommitNodes| CommitShare {
+        commit: it.commit,
+        nodes: it.nodes,
+        percent: it.nodes.saturating_mul(100).checked_div(counts.total).unwrap_or_default(),
+        is_live: live == Some(it.commit),
+    };
+    counts.commits.iter().take(COMMITS).map(share).collect()
 }
 
 /// Returns the address that the visitor uses.

@@ -12,25 +12,33 @@ use super::groups::{Members, members};
 use super::layout::{PageFrame, Section};
 use super::markup as m;
 use super::state as s;
+use super::stored::{FromStore, stored};
 use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::{Commit, Condition, CountedNodes, Finding, NodePage, NodeSummary};
 use crate::model::CommitId;
+use crate::snapshot::Snapshot;
 
 #[derive(Debug, Template)]
 #[template(path = "problems.html")]
 struct ProblemsPage {
     layout: PageFrame,
     conditions: Vec<Condition>,
+    nodes: FromStore<NodeProblems>,
+    findings: Vec<Finding>,
+    findings_total: usize,
+    live: Option<CommitId>,
+}
+
+/// What is wrong by what the store says of nodes.
+#[derive(Debug)]
+struct NodeProblems {
     conflicts: NodePage,
     errors: NodePage,
     silent: NodePage,
     silent_groups: Vec<GroupLink>,
     silent_groups_total: usize,
     gone: Arc<GonePins>,
-    findings: Vec<Finding>,
-    findings_total: usize,
-    live: Option<CommitId>,
 }
 
 /// Shows the page.
@@ -40,6 +48,28 @@ pub(super) async fn show(visit: Visit) -> Response {
 }
 
 async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
+    let snapshot = visit.answering_snapshot().await?;
+    let nodes = stored(node_problems(visit, snapshot.as_deref()).await)?;
+    let commit: Option<Commit> = match visit.commit() {
+        Some(commit) => Some(visit.get(&format!("/controller/commits/{commit}")).await?),
+        None => None,
+    };
+    let findings = commit.map(|it| it.diagnostics).unwrap_or_default();
+    Ok(ProblemsPage {
+        layout: visit.layout(Section::Problems),
+        conditions: visit.bad_conditions(),
+        nodes,
+        findings_total: findings.len(),
+        findings: findings.into_iter().take(LISTED).collect(),
+        live: visit.commit(),
+    })
+}
+
+/// Asks the store what is wrong with nodes, and which groups and pins have none; without a snapshot there are no groups.
+async fn node_problems(
+    visit: &Visit,
+    snapshot: Option<&Snapshot>,
+) -> Result<NodeProblems, PageError> {
     let nodes = async |condition: &str| -> Result<NodePage, PageError> {
         visit.get(&format!("/controller/nodes?{condition}&limit={LISTED}")).await
     };
@@ -50,32 +80,20 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
         nodes("state=error"),
         nodes("silent_for=2h"),
     )?;
-    // Without check-ins nothing is known of the use of groups, and without a snapshot there are no groups.
-    let snapshot = visit.answering_snapshot().await?;
-    let known = snapshot.as_ref().filter(|_| counts.total > 0);
+    // Without check-ins nothing is known of the use of groups.
+    let known = snapshot.filter(|_| counts.total > 0);
     let unused = known.map(|it| unused(&it.estate.hierarchy, &members)).unwrap_or_default();
-    let gone = match &snapshot {
+    let gone = match snapshot {
         Some(snapshot) => visit.gone_pins(snapshot).await?,
         None => Arc::default(),
     };
-    let commit: Option<Commit> = match visit.commit() {
-        Some(commit) => Some(visit.get(&format!("/controller/commits/{commit}")).await?),
-        None => None,
-    };
-    let findings = commit.map(|it| it.diagnostics).unwrap_or_default();
-    let bad = |it: &&Condition| s::condition(it) != "good" && it.kind != "Reconciling";
-    Ok(ProblemsPage {
-        layout: visit.layout(Section::Problems),
-        conditions: visit.status.conditions.iter().filter(bad).cloned().collect(),
+    Ok(NodeProblems {
         conflicts,
         errors,
         silent,
         silent_groups_total: unused.len(),
         silent_groups: unused.into_iter().take(LISTED).collect(),
         gone,
-        findings_total: findings.len(),
-        findings: findings.into_iter().take(LISTED).collect(),
-        live: visit.commit(),
     })
 }
 
@@ -91,15 +109,20 @@ fn unused(hierarchy: &Hierarchy, members: &Members) -> Vec<GroupLink> {
 
 impl ProblemsPage {
     fn is_well(&self) -> bool {
-        self.conditions.is_empty()
-            && [&self.conflicts, &self.errors, &self.silent].iter().all(|it| it.total == 0)
+        let Ok(nodes) = &self.nodes else { return false };
+        self.conditions.is_empty() && nodes.is_empty() && self.findings_total == 0
+    }
+}
+
+impl NodeProblems {
+    fn is_empty(&self) -> bool {
+        [&self.conflicts, &self.errors, &self.silent].iter().all(|it| it.total == 0)
             && self.silent_groups_total == 0
             && self.gone.total == 0
-            && self.findings_total == 0
     }
 
     /// Returns the lists of nodes, each with what it is about and where the whole of it is.
-    fn node_lists(&self) -> [(&'static str, &'static str, &'static str, &NodePage); 3] {
+    fn lists(&self) -> [(&'static str, &'static str, &'static str, &NodePage); 3] {
         [
             ("conflicts", "Nodes in conflict", "/nodes?state=conflict", &self.conflicts),
             ("errors", "Nodes in error", "/nodes?state=error", &self.errors),

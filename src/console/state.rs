@@ -16,6 +16,11 @@ pub(super) fn condition(condition: &Condition) -> &'static str {
     }
 }
 
+/// Returns whether a condition says that something is wrong.
+pub(super) fn is_bad(it: &Condition) -> bool {
+    condition(it) != "good" && it.kind != "Reconciling"
+}
+
 /// Returns the word and the class of what became of a commit.
 pub(super) fn commit(state: &CommitState) -> (&'static str, &'static str) {
     match state {

@@ -18,7 +18,9 @@ use super::gone_pins::GonePins;
 use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped};
 use super::page;
 use super::session::{ForeignForm, FormOwner};
-use crate::http::types::{BlamedCommit, ErrorKind, Status};
+use super::state as s;
+use super::stored::{FromStore, stored};
+use crate::http::types::{BlamedCommit, Condition, ErrorKind, Status};
 use crate::http::{Asker, VisitorRights};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
@@ -160,6 +162,14 @@ impl Visit {
         Ok(self.console.api.get(&self.asker, path).await?)
     }
 
+    /// Asks a route of the API for what the store says of nodes.
+    pub(super) async fn get_stored<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<FromStore<T>, PageError> {
+        stored(self.get(path).await)
+    }
+
     /// Asks a route of the API about the commit that the page is about.
     pub(super) async fn get_at<T: DeserializeOwned>(&self, path: &str) -> Result<T, PageError> {
         let Some(point) = &self.point else { return self.get(path).await };
@@ -278,6 +288,15 @@ impl Visit {
 
     fn fail(&self, trouble: PageError) -> Response {
         let layout = self.layout(Section::Other);
-        failed(layout, trouble, self.request_id.clone(), &self.headers)
+        let conditions = match trouble.status().is_server_error() {
+            true => self.bad_conditions(),
+            false => Vec::new(),
+        };
+        failed(layout, trouble, conditions, self.request_id.clone(), &self.headers)
+    }
+
+    /// Returns the conditions that say what is wrong with the daemon.
+    pub(super) fn bad_conditions(&self) -> Vec<Condition> {
+        self.status.conditions.iter().filter(|it| s::is_bad(it)).cloned().collect()
     }
 }

@@ -654,3 +654,43 @@ fn a_node_without_facts_leads_to_no_explanation() {
         );
     }
 }
+
+#[test]
+fn pages_are_shown_while_the_store_cannot_be_read() {
+    let repository = GitRepository::new();
+    let web = "58463036-0efa-4365-b367-b5401c0711d3";
+    let file = format!("name: Web\nid: {web}\nrule: name = web1\n");
+    repository.commit("The web", &[("groups/web.yaml", &file)]);
+    // Nothing listens there.
+    let store = "postgres://clade@127.0.0.1:9/clade";
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--store", store]);
+    let failed = "\"CheckInsFailed\"";
+    daemon.wait_until("the store fails", |it| it.get("/controller/status").body.contains(failed));
+    let reason = "the check-ins cannot be";
+    let group = format!("/groups/{web}");
+    let rows: [(&str, &[&str]); 6] = [
+        ("/", &["The newest commit answers", "The nodes are not known now.", "CheckInsFailed"]),
+        (
+            "/problems",
+            &["CheckInsFailed", "What is wrong with nodes, groups and pins is not known"],
+        ),
+        ("/commits", &["The web", "not known"]),
+        ("/commits/HEAD", &["The web", "not known now: "]),
+        ("/groups", &["Web", "The numbers of nodes are not known now."]),
+        (&group, &["Web", "The nodes are not known now."]),
+    ];
+    each_row(rows, |(path, expected)| {
+        let text = text(&page(&daemon, path));
+        for words in expected {
+            assert!(text.contains(words), "{path} lacks {words}: {text}");
+        }
+        assert!(!text.contains("Nothing is wrong"), "{path}: {text}");
+    });
+    // What is about nodes alone says why it is not there.
+    each_row([("/nodes",), ("/compare/HEAD...HEAD",)], |(path,)| {
+        let answer = daemon.request_with("GET", path, "Accept: text/html\r\n", "");
+        assert_eq!(answer.status, 503, "{path}");
+        let text = text(&answer.body);
+        assert!(text.contains("CheckInsFailed") && text.contains(reason), "{path}: {text}");
+    });
+}
