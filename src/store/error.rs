@@ -1,6 +1,7 @@
 //! What can go wrong with the store.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// The check-ins cannot be kept or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,15 @@ pub enum StoreFault {
 impl StoreError {
     pub(super) fn new(fault: StoreFault, action: &'static str, reason: impl Into<String>) -> Self {
         Self { fault, action, reason: reason.into() }
+    }
+
+    /// Names the file that could not be opened; one that is put aside is named then.
+    pub(super) fn of_file(self, path: &Path) -> Self {
+        if self.calls_for_a_new_file() {
+            return self;
+        }
+        let reason = format!("`{}`: {}", path.display(), self.reason);
+        Self { reason, ..self }
     }
 
     /// The thread that read ended early.

@@ -39,10 +39,31 @@ pub(super) fn open(settings: &StoreSettings) -> Result<Database, StoreError> {
 }
 
 fn open_or_make(path: &Path, cache: usize) -> Result<Database, StoreError> {
-    if !path.exists() {
-        make(path)?;
+    let open = || {
+        if !path.exists() {
+            make(path)?;
+        }
+        check_beside(path)?;
+        Database::open_file(path, cache)
+    };
+    open().map_err(|error: StoreError| error.of_file(path))
+}
+
+/// Checks that what stands beside the file, and what SQLite makes there, is a file.
+fn check_beside(path: &Path) -> Result<(), StoreError> {
+    // SQLite looks for them beside the file that a link leads to.
+    let path = std::fs::canonicalize(path)?;
+    let mut places = [LOGS[0], LOGS[1], "-journal"].map(|it| beside(&path, it)).into_iter();
+    match places.find(|it| it.is_dir()) {
+        None => Ok(()),
+        Some(place) => {
+            let reason = format!(
+                "`{}` is a directory, where SQLite has a file: move it away",
+                place.display()
+            );
+            Err(StoreError::new(StoreFault::Io, "opened", reason))
+        }
     }
-    Database::open_file(path, cache)
 }
 
 /// Makes a file with its tables under another name, and renames it: a file of the store that has none is damaged.
@@ -157,4 +178,28 @@ pub(super) fn find_put_aside(path: &Path) -> Option<PathBuf> {
 pub(super) fn find_put_aside_of(settings: &StoreSettings) -> Option<PathBuf> {
     let found = settings.location.path().and_then(find_put_aside);
     found.or_else(|| settings.former.as_deref().and_then(find_put_aside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nodes.sqlite");
+        make(&path).unwrap();
+        for suffix in ["-wal", "-journal"] {
+            let place = beside(&path, suffix);
+            std::fs::create_dir(&place).unwrap();
+            let error = open_or_make(&path, 0).unwrap_err();
+            let expected = format!(
+                "the check-ins cannot be opened: `{0}`: `{0}{suffix}` is a directory, where SQLite has a file: move it away",
+                path.display()
+            );
+            assert_eq!((error.fault, error.to_string()), (StoreFault::Io, expected));
+            std::fs::remove_dir(&place).unwrap();
+        }
+        open_or_make(&path, 0).unwrap().close();
+    }
 }
