@@ -210,8 +210,10 @@ impl Client {
             Some(value.to_owned())
         };
         let (commit, etag) = (header("X-Clade-Commit"), header("ETag"));
-        let limit = if response.status().is_success() { ANSWER_BYTES } else { REFUSAL_BYTES };
-        let body = response.body_mut().with_config().limit(limit);
+        let is_success = response.status().is_success();
+        let limit = if is_success { ANSWER_BYTES } else { REFUSAL_BYTES };
+        // A proxy refuses in any encoding.
+        let body = response.body_mut().with_config().limit(limit).lossy_utf8(!is_success);
         let text = body.read_to_string().map_err(|error| match error {
             ureq::Error::BodyExceedsLimit(most) => {
                 ClientError::TooLarge { name: self.name.clone(), most }
