@@ -195,6 +195,7 @@ fn unusable(path: &Path) -> impl Fn(CredentialError) -> ForgeError + '_ {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the token is in a file")]
 mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
