@@ -15,9 +15,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use super::shell::word_of_shell;
-use crate::diagnostic::{
-    Colour, Diagnostic, Format, Kind, Report, ShownFindings, first_error,
-};
+use crate::diagnostic::{Colour, Diagnostic, Format, Kind, Report, ShownFindings, first_error};
 use crate::git::{OpenError, Repository};
 use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetOverride, CommitId, Meter};

@@ -455,7 +455,8 @@ mod tests {
         }
         let line = format!("003d{} refs/heads/main\n", "a".repeat(40));
         let mut guard = Guard::of_push();
-        let taken = (0..2 * BESIDE_PACKS).step_by(line.len()).try_for_each(|_| guard.take(line.as_bytes()));
+        let taken =
+            (0..2 * BESIDE_PACKS).step_by(line.len()).try_for_each(|_| guard.take(line.as_bytes()));
         assert!(matches!(taken, Err(Excess::Limit(_))), "{taken:?}");
     }
 
