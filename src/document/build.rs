@@ -40,7 +40,7 @@ pub(super) fn build(
         anchored: 0,
         count,
         documents: Vec::new(),
-        faults: text.faults.clone(),
+        faults: Vec::new(),
         scalars: Vec::new(),
         in_place_of_values: Vec::new(),
     };

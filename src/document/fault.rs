@@ -45,7 +45,7 @@ pub enum FaultKind {
     /// The file is not YAML.
     Malformed,
     /// The file is YAML but uses a part of it that is refused: tags, merge keys, keys that are
-    /// not strings, characters that end a line for some readers.
+    /// not strings.
     Refused,
     /// A key stands twice in one mapping.
     DuplicateKey,

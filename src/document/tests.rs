@@ -2,7 +2,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::table::each_row;
 
 fn values(text: &str) -> Vec<Value> {
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
@@ -91,39 +90,6 @@ fn faults_are_found_all_and_with_their_place() {
         faults(b"a: 1\nb: \xff\n"),
         ["2:4-2:4 Malformed the file is not UTF-8: found the byte 0xff"]
     );
-}
-
-#[test]
-fn characters_that_end_a_line_for_ruby_alone_are_refused() {
-    let fault = |place: &str, code: &str| {
-        format!(
-            "{place} Refused the character U+{code} ends a line in YAML 1.1 (Ruby), but not in YAML 1.2"
-        )
-    };
-    let rows = [
-        ("# n\u{2028}b: 1\na: 2\n", vec![fault("1:4-1:5", "2028")]),
-        ("a: [\u{e9}\u{85}b]\n", vec![fault("1:6-1:7", "0085")]),
-        ("\u{feff}a: 1\nb: x\u{2029}y\n", vec![fault("2:5-2:6", "2029")]),
-        (
-            "a: \"x\u{2028}y\"\nb: 'x\u{85}\u{2028}'\n",
-            vec![fault("1:6-1:7", "2028"), fault("2:6-2:7", "0085"), fault("2:7-2:8", "2028")],
-        ),
-        ("a: |\n  x\u{2028}\n", vec![fault("2:4-2:5", "2028")]),
-        ("{\"a\": \"\\ud83d\\ude00\u{2028}\"}\n", vec![fault("1:20-1:21", "2028")]),
-        (r#"a: "\u0085\u2028\u2029\N\L\P""#, Vec::new()),
-    ];
-    each_row(rows, |(text, expected)| assert_eq!(faults(text.as_bytes()), expected, "{text}"));
-    // The rest is read all the same: faults are found all.
-    let contents = read("a: x\u{2028}y\nb: yes\n".as_bytes(), &Limits::DEFAULT);
-    assert_eq!(contents.faults.len(), 2);
-    assert_eq!(contents.documents[0].to_value(), json!({"a": "x\u{2028}y", "b": "yes"}));
-    assert_eq!(
-        contents.faults[0].help.as_deref(),
-        Some("write it as `\\u2028` in a double-quoted string; leave it out of a comment")
-    );
-    let many = "\u{85}".repeat(2_000);
-    let contents = read(format!("# {many}\n").as_bytes(), &Limits::DEFAULT);
-    assert_eq!(contents.faults.len(), Limits::DEFAULT.faults);
 }
 
 #[test]

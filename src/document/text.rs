@@ -15,8 +15,6 @@ pub struct Text<'b> {
     pub(super) index: PositionIndex,
     /// Where the pairs of escapes begin in `original` that are one escape in `parsed`.
     pub(super) pairs: Vec<usize>,
-    /// What is wrong with the text, and does not keep it from being read.
-    pub(super) faults: Vec<Fault>,
 }
 
 impl Text<'_> {
@@ -72,33 +70,7 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
             .with_help("write it as an escape in a double-quoted string"));
     }
     let JoinedText { parsed, shifts, pairs } = join_surrogates(original);
-    let index = PositionIndex::new(original, skipped, shifts);
-    let faults = foreign_breaks(original, &index).take(limits.faults).collect();
-    Ok(Text { parsed, original, index, pairs, faults })
-}
-
-/// The characters that end a line in YAML 1.1 and not in YAML 1.2.
-const FOREIGN_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
-
-/// Refuses the characters that end a line in YAML 1.1 alone: what follows one in a comment is a line of its own to
-/// Ruby, and a blank stands for one within a text.
-fn foreign_breaks<'t>(
-    text: &'t str,
-    index: &'t PositionIndex,
-) -> impl Iterator<Item = Fault> + use<'t> {
-    // Nearly all files are ASCII, which takes no time to find out.
-    let searched = if text.is_ascii() { "" } else { text };
-    searched.match_indices(FOREIGN_BREAKS).map(|(at, found)| {
-        let span = Span { start: index.of_byte(at), end: index.of_byte(at + found.len()) };
-        let code = found.chars().next().map_or(0, u32::from);
-        let message = format!(
-            "the character U+{code:04X} ends a line in YAML 1.1 (Ruby), but not in YAML 1.2"
-        );
-        let help = format!(
-            "write it as `\\u{code:04x}` in a double-quoted string; leave it out of a comment"
-        );
-        Fault::refused(span, message).with_help(help)
-    })
+    Ok(Text { parsed, original, index: PositionIndex::new(original, skipped, shifts), pairs })
 }
 
 /// Returns the fault of a file that is larger than the limit.

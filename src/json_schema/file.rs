@@ -26,10 +26,8 @@ impl SchemaFile {
         let contents = document::read(bytes, &Limits::DEFAULT);
         let json = if is_json { Some(parse(path, bytes)?) } else { None };
         let Contents { documents, faults, .. } = contents;
-        // Only YAML has scalars that are ambiguous, and parts that are refused.
-        let is_of_yaml =
-            |kind: FaultKind| matches!(kind, FaultKind::AmbiguousScalar | FaultKind::Refused);
-        let counts = |kind: FaultKind| !(is_json && is_of_yaml(kind));
+        // Only YAML has scalars that are ambiguous.
+        let counts = |kind: FaultKind| !(is_json && kind == FaultKind::AmbiguousScalar);
         let found: Vec<Diagnostic> = faults
             .into_iter()
             .filter(|it| counts(it.kind))

@@ -588,16 +588,3 @@ fn after_a_change_the_same_is_found_as_in_all_files() {
     let reading = Arc::new(read_file(&schema, FileKind::Groups));
     assert!(before.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT)).is_none());
 }
-
-#[test]
-fn a_schema_in_json_may_have_what_only_yaml_readers_read_differently() {
-    let schema = "{\"title\": \"a\u{2028}b\", \"type\": \"object\"}\n";
-    let of = |path: &str| {
-        let settings = format!("schemas: {{group: {path}}}\n");
-        let files =
-            [("clade.yaml", settings.as_str()), (path, schema), ("groups/a.yaml", "name: A\n")];
-        checked(&files).diagnostics.iter().map(|it| it.kind).collect::<Vec<_>>()
-    };
-    assert_eq!(of("group.json"), []);
-    assert_eq!(of("group.yaml"), [Kind::InvalidSchema]);
-}
