@@ -16,6 +16,9 @@ pub(super) enum Resolved {
     Ambiguous(&'static str),
 }
 
+/// The characters that end a line in YAML 1.1 and not in YAML 1.2.
+const FOREIGN_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
 /// Resolves a plain scalar.
 pub(super) fn resolve(text: &str) -> Resolved {
     let ambiguous = Resolved::Ambiguous;
@@ -36,6 +39,10 @@ pub(super) fn resolve(text: &str) -> Resolved {
         if is_one_of(&[".inf", "+.inf", "-.inf", ".nan"]) {
             return ambiguous("JSON has no such number");
         }
+    }
+    // Nearly all scalars are ASCII, which takes no time to find out.
+    if !text.is_ascii() && text.contains(FOREIGN_BREAKS) {
+        return ambiguous("YAML 1.1 ends a line within it");
     }
     let mut characters = text.chars();
     match characters.next() {

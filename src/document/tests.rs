@@ -66,6 +66,12 @@ fn faults_are_found_all_and_with_their_place() {
                 "1:5-1:7 AmbiguousScalar `on` is not the same to all YAML readers: Ruby reads a boolean",
             ],
         ),
+        (
+            "a: x\u{2028}y\nb: 'x\u{85}'\n# \u{2029}\n",
+            vec![
+                "1:4-1:7 AmbiguousScalar `x\u{2028}y` is not the same to all YAML readers: YAML 1.1 ends a line within it",
+            ],
+        ),
         ("1: x\n", vec!["1:1-1:2 Refused the key `1` is a number, a key must be a string"]),
         ("? [a]\n: x\n", vec!["1:3-1:6 Malformed a key is a list, it must be a string"]),
         ("a: &x {b: 1}\nc:\n  <<: *x\n", vec!["3:3-3:5 Refused merge keys are not allowed"]),
