@@ -575,8 +575,8 @@ fn refs_not_utf8() -> Seen {
 
     let hub = Hub::new();
     let good = hub.commit("zz-good", "groups/good.yaml", b"name: Good\n");
-    let packed = std::fs::File::options().create(true).append(true);
-    let mut packed = packed.open(hub.path().join("packed-refs")).unwrap();
+    let packed = hub.path().join("packed-refs");
+    let mut packed = std::fs::File::options().create(true).append(true).open(packed).unwrap();
     packed.write_all(&[good.as_bytes(), b" refs/heads/zz-f\xfcr\n"].concat()).unwrap();
     let git = GitDaemon::start(hub.directory.path());
     let path = hub.path();
