@@ -224,9 +224,10 @@ fn new_parent(
     let written = document.get("parent").and_then(Value::as_str);
     if before.parent == after.parent {
         // What is written may still mean the same.
-        let by_id = written.is_none_or(|it| it.parse::<GroupId>() == Ok(after.parent));
-        let name = parents.parent_of(after);
-        return Some(name).filter(|name| !by_id && written != Some(name.as_str()));
+        let stays = written.is_none_or(|it| {
+            it.parse::<GroupId>() == Ok(after.parent) || parents.is_name_of_parent(after, it)
+        });
+        return (!stays).then(|| parents.parent_of(after));
     }
     Some(parents.parent_of(after))
 }

@@ -29,6 +29,13 @@ impl<'h> ParentNames<'h> {
         Self { hierarchy, shared }
     }
 
+    /// Returns whether a text names the parent of one of the groups: its name, which no other group has as name or id.
+    pub(super) fn is_name_of_parent(&self, group: &Group, text: &str) -> bool {
+        let parent = self.hierarchy.find(group.parent).map(|index| self.hierarchy.group(index));
+        let is_id = text.parse().is_ok_and(|id| self.hierarchy.find(id).is_some());
+        parent.is_some_and(|it| it.name.as_str() == text) && !self.shared.contains(text) && !is_id
+    }
+
     /// Returns how one of the groups names its parent: by name, or by id if the name is not unique.
     pub(super) fn parent_of(&self, group: &Group) -> String {
         let parent = self.hierarchy.find(group.parent).map(|index| self.hierarchy.group(index));

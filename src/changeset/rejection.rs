@@ -52,7 +52,7 @@ pub enum RejectionKind {
 
 impl RejectionKind {
     /// Returns whether other groups may allow the same write of the same client. What a client lacks the permission for
-    /// is refused whatever the groups are.
+    /// is refused without a question to the remote, also where a group has just come into its scope.
     pub(crate) fn depends_on_groups(self) -> bool {
         match self {
             Self::SchemaViolation

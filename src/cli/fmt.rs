@@ -85,7 +85,8 @@ impl FmtCommand {
     /// Says that there is no file. A new repository may have none; a directory beside the one that was meant is an error.
     fn explain_no_files(&self, output: &mut Output) -> Result<()> {
         let shown = self.directory.display();
-        if let Some(help) = help_without_files(&self.directory, self.budget.budget()) {
+        let budget = self.budget.budget();
+        if let Some(help) = help_without_files(&self.directory, budget, "clade fmt") {
             bail!("there is no file of a group repository in `{shown}`: {help}");
         }
         output.note(&format!("note: there is no file of a group repository in `{shown}`"));

@@ -118,7 +118,8 @@ impl RepositoryArgs {
         if loaded.checked.diagnostics.iter().any(|it| it.kind == Kind::NoGroups) {
             let has_meant_files = !self.unread(&loaded)?.is_empty();
             loaded.meant = MeantDirectory::find(self.directory(), has_meant_files);
-            loaded.checked.explain_no_groups(loaded.meant.as_ref().map(MeantDirectory::help));
+            let help = loaded.meant.as_ref().map(|it| it.help("clade validate"));
+            loaded.checked.explain_no_groups(help);
         }
         Ok(loaded)
     }
@@ -274,12 +275,17 @@ pub(super) fn read_directory(directory: &Path, budget: Budget) -> Result<Vec<Wor
     }
 }
 
-/// Says where the repository is, if a working tree without any of its files is a part of one, or around one.
-pub(super) fn help_without_files(directory: &Path, budget: Budget) -> Option<String> {
+/// Says where the repository is, if a working tree without any of its files is a part of one, or around one, and how to
+/// name it to a command.
+pub(super) fn help_without_files(
+    directory: &Path,
+    budget: Budget,
+    command: &str,
+) -> Option<String> {
     let layout = Layout::default();
     let files = working_tree::read_meant(directory, &layout, &Meter::new(budget));
     let has_meant_files = !unread(&layout, &files).is_empty();
-    MeantDirectory::find(directory, has_meant_files).map(|it| it.help())
+    MeantDirectory::find(directory, has_meant_files).map(|it| it.help(command))
 }
 
 /// The files of a revision, or why they are not there, and its commit.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 /// The longest duration: times that far away can be computed with.
-const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+const LONGEST: Duration = Duration::from_hours(1000 * 365 * 24);
 
-/// Parses a duration such as `30s` or `5m`, of at most 100 years.
+/// Parses a duration such as `30s` or `5m`, of at most 1,000 years.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         }
     };
     if parsed > LONGEST {
-        return Err(format!("`{text}` is too long: 100 years (36500d) is the most"));
+        return Err(format!("`{text}` is too long: 1,000 years (365000d) is the most"));
     }
     Ok(parsed)
 }
@@ -51,12 +51,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_years_are_the_most() {
+    fn a_thousand_years_are_the_most() {
         for (text, expected) in [
-            ("36500d", Ok(LONGEST)),
-            ("876000h", Ok(LONGEST)),
-            ("36501d", Err(())),
-            ("876000h 1ms", Err(())),
+            ("365000d", Ok(LONGEST)),
+            ("8760000h", Ok(LONGEST)),
+            ("365001d", Err(())),
+            ("8760000h 1ms", Err(())),
             ("2562047788015215h", Err(())),
             ("4294967295d", Err(())),
             ("4294967296d", Err(())),
@@ -65,6 +65,6 @@ mod tests {
             assert_eq!(parse_duration(text).map_err(|_| ()), expected, "{text}");
         }
         let error = parse_duration("4294967295d").unwrap_err();
-        assert_eq!(error, "`4294967295d` is too long: 100 years (36500d) is the most");
+        assert_eq!(error, "`4294967295d` is too long: 1,000 years (365000d) is the most");
     }
 }

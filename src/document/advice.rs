@@ -86,12 +86,17 @@ fn conflict(text: &str, at: usize) -> Option<SyntaxAdvice> {
     // One of the lines may be left.
     let is_mark = |start: &usize| {
         let line = line(text, *start).trim_end();
-        ["<<<<<<< ", ">>>>>>> "].iter().any(|it| line.starts_with(it)) || line == "======="
+        ["<<<<<<< ", "||||||| ", ">>>>>>> "].iter().any(|it| line.starts_with(it))
+            || line == "======="
     };
     let left = || std::iter::once(line_start(text, at)).chain(last_line(text, at)).find(is_mark);
     let start = whole.or_else(left)?;
     let message = "git could not merge this part of the file: both versions stand here";
-    let help = "keep what is right of both, remove the lines that start with `<<<<<<<`, `=======` and `>>>>>>>`, and `git add` the file";
+    // With `merge.conflictStyle=diff3` the text before both versions stands there, too.
+    let base = if marked(text, "|||||||").is_some() { "`|||||||`, " } else { "" };
+    let help = format!(
+        "keep what is right of both, remove the lines that start with `<<<<<<<`, {base}`=======` and `>>>>>>>`, and `git add` the file"
+    );
     Some(SyntaxAdvice::new((start, line_end(text, start)), message, help))
 }
 

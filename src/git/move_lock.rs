@@ -103,9 +103,8 @@ impl MoveLock {
         for entry in entries.flatten() {
             let is_named = entry.file_name().to_str().is_some_and(|it| it.starts_with(NEW));
             let path = entry.path();
-            if is_named && is_unfinished(&path) {
+            if is_named && is_unfinished(&path) && fs::remove_file(&path).is_ok() {
                 tracing::warn!(path = %path.display(), "a write was cut off: what it left is removed");
-                fs::remove_file(path).ok();
             }
         }
     }

@@ -222,10 +222,15 @@ impl Submission {
     }
 }
 
-/// A hash of facts alone is taken for facts.
+/// What a body may have beside trusted data without being a hash of facts.
+const BESIDE_TRUSTED: [&str; 4] = ["trusted", "transaction_uuid", "name", "certname"];
+
+/// A hash of facts alone is taken for facts: also one with a fact `trusted`, which anyone can send.
 fn wrap_facts(mut body: Value) -> Value {
     if let Value::Object(fields) = &mut body
-        && !["fact", "facts", "trusted"].into_iter().any(|key| fields.contains_key(key))
+        && !["fact", "facts"].into_iter().any(|key| fields.contains_key(key))
+        && !(fields.contains_key("trusted")
+            && fields.keys().all(|it| BESIDE_TRUSTED.contains(&it.as_str())))
         && !fields.is_empty()
     {
         let fact = std::mem::take(fields);

@@ -17,7 +17,8 @@ use crate::store::{LONGEST_NAME, NodeFilter};
 /// A group as a query names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NamedGroup {
-    Id(GroupId),
+    /// The group with an id; without one, all groups that have its text for a name.
+    Id(GroupId, String),
     /// All groups of the live commit with this name, one an environment.
     Name(String),
 }
@@ -37,8 +38,9 @@ impl NodeConditions {
         let text = |name: &str| parameters.get(name).filter(|it| !it.is_empty());
         let silent_since = text("silent_for").map(|it| time_before(it, now)).transpose()?;
         // Nodes can have answers of commits that the repository does not have any more.
-        let commit = text("commit").and_then(|it| it.parse().ok());
-        let revision = text("commit").filter(|_| commit.is_none()).map(str::to_owned);
+        let named = parameters.once("commit")?.filter(|it| !it.is_empty());
+        let commit = named.and_then(|it| it.parse().ok());
+        let revision = named.filter(|_| commit.is_none()).map(str::to_owned);
         let filter = NodeFilter {
             name_part: text("q").map(name_part).transpose()?,
             groups: None,
@@ -50,7 +52,7 @@ impl NodeConditions {
             order: word(text("sort"), "NodeOrder")?.unwrap_or_default(),
         };
         let group = text("group").map(|it| match it.parse() {
-            Ok(id) => NamedGroup::Id(id),
+            Ok(id) => NamedGroup::Id(id, it.to_owned()),
             Err(_) => NamedGroup::Name(it.to_owned()),
         });
         Ok(Self { filter, group, revision })
@@ -65,11 +67,11 @@ impl NodeConditions {
     pub(super) fn resolve(self, controller: &Controller) -> Result<NodeFilter, LookupError> {
         let groups = match self.group {
             None => None,
-            Some(NamedGroup::Id(id)) => {
+            Some(NamedGroup::Id(id, text)) => {
                 // Nodes may have answers of commits with a group that is gone. A name may read as an id.
                 let live = controller.snapshot().ok();
                 let other = live.filter(|it| it.estate.hierarchy.find(id).is_none());
-                let mut groups = other.map_or_else(BTreeSet::new, |it| named(&it, &id.to_string()));
+                let mut groups = other.map_or_else(BTreeSet::new, |it| named(&it, &text));
                 groups.insert(id);
                 Some(groups)
             }

@@ -246,7 +246,7 @@ pub(super) async fn delete_environment(
 /// Returns the nodes that a request names, in its query and its body, and what to know it by.
 async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, Value), ApiError> {
     let asked: Vec<&str> = parameters.all("nodes").collect();
-    let body = read_json(body).await?;
+    let body = read_json(body).await?.filter(|it| asked.is_empty() || !it.is_null());
     let in_body = body.as_ref().map(NodesRequest::read).transpose()?.flatten();
     if asked.is_empty() && in_body.is_none() {
         return Err(missing_nodes());

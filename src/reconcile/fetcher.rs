@@ -90,6 +90,22 @@ impl Fetcher {
     ///
     /// Returns an error if the branch cannot be fetched.
     pub(super) fn fetch(&self, trigger: Trigger) -> Result<(), FetchError> {
+        self.fetch_unless(trigger, |_| false)
+    }
+
+    /// Fetches the branch for a write on top of a commit that is live. A head behind that, as a replica that lags shows
+    /// it, is an error: the fetches of the daemon decide what becomes of it.
+    pub(super) fn fetch_on_top_of(&self, tip: CommitId) -> Result<(), FetchError> {
+        self.fetch_unless(Trigger::Write, |Fetched { repository, head }| {
+            *head != tip && repository.is_ancestor(*head, tip).unwrap_or(false)
+        })
+    }
+
+    fn fetch_unless(
+        &self,
+        trigger: Trigger,
+        lags: impl FnOnce(&Fetched) -> bool,
+    ) -> Result<(), FetchError> {
         let _remote = self.remote_lock.lock();
         let began_at = Instant::now();
         let began = self.state.lock().fetch_began(Now::read());
@@ -106,6 +122,10 @@ impl Fetcher {
             began_at.elapsed(),
         );
         match fetched {
+            Ok(fetched) if lags(&fetched) => {
+                let message = format!("it shows {}, which is behind the live commit", fetched.head);
+                Err(FetchError { failure: FetchFailure::Other, message })
+            }
             Ok(fetched) => {
                 // Where a write was published since the fetch began, what it found is older than the
                 // live commit.

@@ -123,6 +123,8 @@ pub(super) struct Candidate {
     pub(super) fallback: Fallback,
     /// The valid commit behind it that waited for an operator before it came.
     waiting: Option<CommitId>,
+    /// Why it could not be read, while it is built again.
+    unread: Option<(FailedCommit, Reason)>,
 }
 
 /// What is live where a candidate is not valid.
@@ -137,8 +139,19 @@ pub(super) enum Fallback {
 impl Candidate {
     /// Returns a candidate that waits for the builder.
     fn new(commit: CommitId, trigger: Trigger, since: Instant) -> Self {
-        let (progress, fallback, waiting) = (Progress::Pending, Fallback::Live, None);
-        Self { commit, trigger, since, progress, fallback, waiting }
+        let (progress, fallback) = (Progress::Pending, Fallback::Live);
+        Self { commit, trigger, since, progress, fallback, waiting: None, unread: None }
+    }
+
+    /// Returns why it was rejected, also while it is built again since it could not be read.
+    pub(super) fn failure(&self) -> Option<(&FailedCommit, Reason)> {
+        match &self.progress {
+            Progress::Failed(failed, reason) => Some((failed, *reason)),
+            Progress::Pending | Progress::Building => {
+                self.unread.as_ref().map(|(failed, reason)| (failed, *reason))
+            }
+            Progress::Held => None,
+        }
     }
 
     /// Returns whether it was rejected since it could not be read.
@@ -291,10 +304,7 @@ impl ReconcileState {
 
     /// Returns the candidate that was rejected.
     pub(super) fn last_failed(&self) -> Option<&FailedCommit> {
-        match &self.candidate.as_ref()?.progress {
-            Progress::Failed(failed, _) => Some(failed),
-            _ => None,
-        }
+        self.candidate.as_ref()?.failure().map(|(failed, _)| failed)
     }
 
     /// Returns the candidate that was rejected since it could not be read: whether it may be live is not decided.
@@ -373,7 +383,9 @@ impl ReconcileState {
     /// fetched or not.
     pub(super) fn pin_now(&mut self, pin: Pin, now: Now) {
         let pinned = pin.commit;
-        let followed = self.live.filter(|it| self.pin.is_none() && *it != pinned);
+        // A commit that an operator resumed from need not be one of the branch.
+        let is_followed = self.pin.is_none() && self.left_pin.is_none();
+        let followed = self.live.filter(|it| is_followed && *it != pinned);
         self.pin = Some(pin);
         self.is_pin_unsettled = false;
         self.left_pin = None;

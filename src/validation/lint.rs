@@ -300,7 +300,9 @@ fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
                     reader,
                 );
             }
-            if let Some(pattern) = meant_pattern(&test.path, text) {
+            if opens_foreign_quote(operand).is_none()
+                && let Some(pattern) = meant_pattern(&test.path, text)
+            {
                 let message = format!("`=` compares the whole text, so `{text}` is not a pattern");
                 let help = format!("write `~` with the regular expression `{pattern}`");
                 reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);

@@ -65,6 +65,12 @@ fn placed(written: &[(&GroupFile, &Group)]) -> Option<Vec<Group>> {
     for (file, group) in written {
         let parent = match &file.parent {
             None => GroupId::ROOT,
+            // A name that reads as an id counts where no group has that: the group that has it may have been left out here.
+            Some(ParentName::Id(id))
+                if !ids.contains(id) && by_name.contains_key(&*id.to_string()) =>
+            {
+                return None;
+            }
             Some(ParentName::Id(id)) => *id,
             Some(ParentName::Name(name)) => match by_name.get(&**name) {
                 Some(Some(id)) => *id,

@@ -524,8 +524,8 @@ fn without_any_commit_the_daemon_says_what_to_do() {
     let data = tempfile::tempdir().unwrap();
     let data = data.path().to_str().unwrap();
     let daemon = Daemon::start(&["--repo", &repository.text_path(), "--data-dir", data]);
-    let said = "No commit of the repository answers yet: the branch is not there: commit the files first, and push them if the \
-                repository is elsewhere; see /controller/status.";
+    let said = "No commit of the repository answers yet: the branch is not there: commit the files, and push them if the \
+                repository is elsewhere, or correct `--branch`; see /controller/status.";
     daemon.wait_until("it has looked for the branch", |it| it.get("/readyz").json()["msg"] == said);
     repository.commit("first", &[("groups/a.yaml", "name: a\n")]);
     daemon.wait_until("the commit answers", |it| it.get("/readyz").status == 200);

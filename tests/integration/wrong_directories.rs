@@ -43,7 +43,7 @@ fn the_directory_of_the_groups_is_not_taken_for_the_repository() {
         assert_eq!(
             done.stderr,
             "error: there is no file of a group repository in `groups`: this is a part of the repository `.`: \
-             name that directory, as in `clade validate .`\n"
+             name that directory, as in `clade fmt .`\n"
         );
     }
 }
@@ -51,19 +51,33 @@ fn the_directory_of_the_groups_is_not_taken_for_the_repository() {
 #[test]
 fn the_directory_around_the_repository_is_not_taken_for_it() {
     let repository = repository("infra/estate");
-    let help = "this may be the directory around the repository `infra/estate`: name that directory, as in `clade validate infra/estate`";
+    let help = |command: &str| {
+        format!(
+            "this may be the directory around the repository `infra/estate`: name that directory, as in `{command} infra/estate`"
+        )
+    };
     let done = run_in(&repository.path(), &["validate"]);
-    assert!(done.status == 1 && done.stdout.contains(help), "{}", done.stdout);
+    let said = done.stdout.contains(&help("clade validate"));
+    assert!(done.status == 1 && said, "{}", done.stdout);
     let done = run_in(&repository.path(), &["fmt", "--check"]);
-    assert!(done.status == 2 && done.stderr.contains(help), "{}", done.stderr);
+    let said = done.stderr.contains(&help("clade fmt"));
+    assert!(done.status == 2 && said, "{}", done.stderr);
 }
 
 #[test]
 fn a_new_directory_has_nothing_to_format() {
     let directory = tempfile::tempdir().unwrap();
-    let done = run_in(directory.path(), &["fmt", "--check"]);
     let said = "note: there is no file of a group repository in `.`\n0 files would change\n";
-    assert_eq!((done.status, done.stderr.as_str()), (0, said));
+    // The directory of another program is not a repository, with and without groups beside it.
+    for made in ["", "roles/users/groups", "groups"] {
+        std::fs::create_dir_all(directory.path().join(made)).unwrap();
+        let conf = directory.path().join("roles/users/groups/main.conf");
+        if made.starts_with("roles") {
+            std::fs::write(conf, "a\n").unwrap();
+        }
+        let done = run_in(directory.path(), &["fmt", "--check"]);
+        assert_eq!((done.status, done.stderr.as_str()), (0, said), "{made}");
+    }
 }
 
 #[test]
@@ -118,6 +132,15 @@ fn a_check_of_the_settings_opens_the_repository() {
         let done = run(arguments);
         assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{arguments:?}");
         assert!(done.stderr.contains(expected), "{}", done.stderr);
+    }
+    // Where a daemon has run, only the repository itself may be gone for now.
+    let used = tempfile::tempdir().unwrap();
+    std::fs::write(used.path().join("journal"), "").unwrap();
+    let data = ["--data-dir", used.path().to_str().unwrap()];
+    assert_eq!(run(&[&["--repo", "/nope"], &data[..]].concat()).status, 0);
+    for wrong in [["--branch", "nope"], ["--path", "nope"]] {
+        let done = run(&[&["--repo", "."], &wrong[..], &data[..]].concat());
+        assert_eq!(done.status, 2, "{wrong:?}: {}", done.stderr);
     }
     // The repository may be made later.
     let empty = empty.path().to_str().unwrap();

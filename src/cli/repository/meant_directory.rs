@@ -1,14 +1,18 @@
 //! The directory that was meant where one has no groups: the one above the groups, or one below.
 
+use std::fs::DirEntry;
 use std::path::{Component, Path, PathBuf};
 
 use super::layout_of_directory;
 use crate::cli::shell::word_of_shell;
 use crate::git::Repository;
-use crate::validation::Layout;
+use crate::validation::{Layout, is_yaml};
 
-/// How many entries of a directory are asked whether they are the repository.
+/// How many directories of a level are asked whether they are the repository.
 const ASKED: usize = 1_000;
+
+/// How many entries of directories are listed to find them.
+const LISTED: usize = 10_000;
 
 /// A group repository near a directory that is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +35,14 @@ impl MeantDirectory {
             .or_else(|| below(directory).map(Self::Below))
     }
 
-    /// Returns what to do.
-    pub(super) fn help(&self) -> String {
+    /// Returns what to do, with a command that takes the directory.
+    pub(super) fn help(&self, command: &str) -> String {
         let (path, what) = match self {
             Self::Above(path) => (path, "this is a part of the repository"),
             Self::Below(path) => (path, "this may be the directory around the repository"),
         };
         let word = word_of_shell(&path.to_string_lossy());
-        format!("{what} `{}`: name that directory, as in `clade validate {word}`", path.display())
+        format!("{what} `{}`: name that directory, as in `{command} {word}`", path.display())
     }
 }
 
@@ -91,20 +95,49 @@ fn climbed(directory: &Path, levels: usize) -> PathBuf {
 }
 
 fn below(directory: &Path) -> Option<PathBuf> {
-    let children = subdirectories(directory);
-    let is_repository =
-        |it: &PathBuf| layout_of_directory(it).is_ok_and(|layout| it.join(&layout.groups).is_dir());
-    let found = children.iter().find(|it| is_repository(it)).cloned();
-    found.or_else(|| children.iter().flat_map(|it| subdirectories(it)).find(is_repository))
+    // A new repository has no groups yet: no other directory is meant.
+    if directory.join(Layout::default().groups).is_dir() {
+        return None;
+    }
+    let mut left = LISTED;
+    let mut children = subdirectories(directory, &mut left);
+    children.truncate(ASKED);
+    if let Some(found) = children.iter().find(|it| is_repository(it)) {
+        return Some(found.clone());
+    }
+    let mut inner = children.iter().flat_map(|it| subdirectories(it, &mut left)).take(ASKED);
+    inner.find(|it| is_repository(it))
+}
+
+/// Returns whether a directory has one of groups, and settings or a file that may be a group.
+fn is_repository(directory: &Path) -> bool {
+    let Ok(layout) = layout_of_directory(directory) else { return false };
+    let groups = directory.join(&layout.groups);
+    groups.is_dir() && (has_settings(directory) || has_yaml_near(&groups))
+}
+
+/// Returns whether there is a file of YAML in a directory or one level below.
+fn has_yaml_near(directory: &Path) -> bool {
+    let mut left = ASKED;
+    has_yaml(directory, &mut left)
+        || subdirectories(directory, &mut left).iter().any(|it| has_yaml(it, &mut left))
+}
+
+fn has_yaml(directory: &Path, left: &mut usize) -> bool {
+    let is_named_so = |it: &DirEntry| it.file_name().to_str().is_some_and(is_yaml);
+    entries(directory, left).any(|it| is_named_so(&it) && it.path().is_file())
+}
+
+/// Returns the entries of a directory, as many as are left to list.
+fn entries(directory: &Path, left: &mut usize) -> impl Iterator<Item = DirEntry> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.take(*left).inspect(move |_| *left = left.saturating_sub(1)).flatten()
 }
 
 /// Returns the directories in one, by name, without those that are hidden.
-fn subdirectories(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+fn subdirectories(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
     let is_shown = |name: &str| !name.starts_with('.');
-    let mut found: Vec<PathBuf> = entries
-        .take(ASKED)
-        .flatten()
+    let mut found: Vec<PathBuf> = entries(directory, left)
         .filter(|it| it.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter(|it| it.file_name().to_str().is_some_and(is_shown))
         .map(|it| match directory {
@@ -141,8 +174,27 @@ mod tests {
     fn the_repository_is_found_above_and_below() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path().canonicalize().unwrap();
-        for path in ["a/groups/web", "a/tests", "b/groups", "c/groups/deep", "d/groups/groups"] {
+        for path in [
+            "a/groups/web",
+            "a/tests",
+            "b/groups",
+            "c/groups/deep",
+            "d/groups/groups",
+            "e/roles/users/groups",
+            "f/estate/groups/web",
+            "g/groups",
+            "g/other/groups",
+            "h/estate/groups",
+        ] {
             std::fs::create_dir_all(base.join(path)).unwrap();
+        }
+        for path in [
+            "e/roles/users/groups/main.conf",
+            "f/estate/groups/web/a.yml",
+            "g/other/groups/a.yaml",
+            "h/estate/groups/a.yaml",
+        ] {
+            std::fs::write(base.join(path), "").unwrap();
         }
         for path in ["a/clade.yaml", "d/groups/clade.yaml"] {
             std::fs::write(base.join(path), "allow_empty: true\n").unwrap();
@@ -161,7 +213,11 @@ mod tests {
             ("c/groups/deep", true, above("c")),
             ("d/groups", true, None),
             ("b", false, None),
-            ("d", false, below("d/groups")),
+            ("d", false, None),
+            ("e", false, None),
+            ("f", false, below("f/estate")),
+            ("g", false, None),
+            ("h", false, below("h/estate")),
             ("", false, below("a")),
         ] {
             let found = MeantDirectory::find(&base.join(path), has_meant_files);

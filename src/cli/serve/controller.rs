@@ -99,12 +99,11 @@ fn was_used(data: &Path) -> bool {
 /// commits.
 pub(super) fn check_repository(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     let Some(path) = remote.as_path() else { return Ok(()) };
-    if serve.data_dir.as_deref().is_some_and(was_used) {
-        return Ok(());
-    }
     let repository = match Repository::at(path) {
         // The settings may be made before the repository.
         Err(OpenError::NotARepository(_)) if path.is_dir() => return Ok(()),
+        // A path that a daemon has followed before and that is gone is a remote that is down.
+        Err(_) if serve.data_dir.as_deref().is_some_and(was_used) => return Ok(()),
         _ => open_local(path)?,
     };
     let branch = serve.branch.as_deref();

@@ -74,7 +74,10 @@ impl Repository {
         let found = self.commit_of(revision);
         found.map_err(|error| match error {
             _ if self.is_shallow() => error.in_shallow_clone(),
-            _ if self.has_no_commit() => error.in_empty_repository(),
+            // A mirror may not have been fetched yet.
+            _ if matches!(self.branches, Branches::Own) && self.has_no_commit() => {
+                error.in_empty_repository()
+            }
             _ => error,
         })
     }

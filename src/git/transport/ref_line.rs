@@ -40,7 +40,9 @@ impl RefLines {
         let Some(name) = self.line.get(ID..).filter(|_| self.line.len() < LINE) else { return };
         // Capabilities stand behind a NUL.
         let name = name.split(|it| *it == 0).next().unwrap_or_default().trim_ascii_end();
-        let is_odd = name.starts_with(b"refs/") && std::str::from_utf8(name).is_err();
+        // What a tag points to stands behind it.
+        let is_ref = name.starts_with(b"refs/") && !name.ends_with(b"^{}");
+        let is_odd = is_ref && std::str::from_utf8(name).is_err();
         if is_odd && self.not_utf8.len() < NAMED {
             self.not_utf8.push(String::from_utf8_lossy(name).into_owned());
         }

@@ -70,8 +70,11 @@ impl ReconcileState {
     }
 
     fn set_pending(&mut self) {
-        if let Some(candidate) = &mut self.candidate {
-            candidate.progress = Progress::Pending;
+        let Some(candidate) = &mut self.candidate else { return };
+        if let Progress::Failed(failed, reason) =
+            std::mem::replace(&mut candidate.progress, Progress::Pending)
+        {
+            candidate.unread = Some((failed, reason));
         }
     }
 

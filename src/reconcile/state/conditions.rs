@@ -80,17 +80,14 @@ impl ReconcileState {
     fn of_candidate(&self) -> Option<Found> {
         let candidate = self.candidate.as_ref()?;
         let (commit, serving) = (candidate.commit, self.serving());
-        Some(match &candidate.progress {
-            Progress::Pending | Progress::Building => {
-                let message = format!("{commit} is being built");
-                holds(Kind::Reconciling, Reason::Building, message)
-            }
-            Progress::Failed(failed, reason) => {
-                let message = format!("{commit}: {}; {serving}", failed.in_short());
-                holds(Kind::CandidateRejected, *reason, message)
-            }
-            Progress::Held => return None,
-        })
+        // One that is built again since it could not be read stays rejected until it can.
+        if let Some((failed, reason)) = candidate.failure() {
+            let message = format!("{commit}: {}; {serving}", failed.in_short());
+            return Some(holds(Kind::CandidateRejected, reason, message));
+        }
+        let is_being_built = matches!(candidate.progress, Progress::Pending | Progress::Building);
+        let message = format!("{commit} is being built");
+        is_being_built.then(|| holds(Kind::Reconciling, Reason::Building, message))
     }
 
     /// Says that a valid commit waits: the candidate, or one behind a candidate that is not valid.

@@ -83,8 +83,10 @@ impl ReconcileState {
     pub(in crate::reconcile) fn fetch_failed(&mut self, error: &FetchError) {
         self.failures = self.failures.saturating_add(1);
         self.failure = Some((error.failure, error.message.clone()));
-        // Commits that are here answer without the remote.
-        self.retry_unread();
+        // Commits that are here answer without the remote, and what is damaged needs it.
+        if !self.is_damaged() {
+            self.retry_unread();
+        }
     }
 
     /// Checks that no write was published since a fetch began.
@@ -195,9 +197,12 @@ impl ReconcileState {
         let since = self.first_evidence(head).unwrap_or(now.monotonic);
         let fallback = self.fallback(head, following);
         let waiting = self.waiting().filter(|it| ancestry.is_ancestor(*it, head));
+        let unread = self.candidate.as_ref().filter(|it| it.commit == head);
+        let unread = unread.and_then(|it| it.failure().map(|(it, reason)| (it.clone(), reason)));
+        let unread = unread.filter(|(_, reason)| *reason == Reason::CorruptObjects);
         // A held commit is built all the same: whether it is valid is worth knowing.
         let candidate = Candidate::new(head, trigger, since);
-        self.candidate = Some(Candidate { fallback, waiting, ..candidate });
+        self.candidate = Some(Candidate { fallback, waiting, unread, ..candidate });
         Ok(true)
     }
 

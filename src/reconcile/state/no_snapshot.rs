@@ -11,7 +11,7 @@ pub enum NoSnapshotCause {
     NotFetched,
     /// The repository has no such branch, or no commit.
     #[error(
-        "the branch is not there: commit the files first, and push them if the repository is elsewhere"
+        "the branch is not there: commit the files, and push them if the repository is elsewhere, or correct `--branch`"
     )]
     NoBranch,
     /// The branch cannot be fetched.
@@ -23,6 +23,9 @@ pub enum NoSnapshotCause {
     /// Its newest commit never answers.
     #[error("its newest commit is rejected")]
     Rejected,
+    /// Its newest commit cannot be read, which another fetch may change.
+    #[error("its newest commit cannot be read; it is built again after each fetch")]
+    Unreadable,
     /// Its newest commit may not answer yet.
     #[error("its newest commit waits for an operator")]
     Held,
@@ -31,6 +34,9 @@ pub enum NoSnapshotCause {
 impl ReconcileState {
     /// Returns why no commit is live.
     pub(in crate::reconcile) fn why_no_snapshot(&self) -> NoSnapshotCause {
+        if self.unread().is_some() {
+            return NoSnapshotCause::Unreadable;
+        }
         match (self.candidate.as_ref().map(|it| &it.progress), &self.failure) {
             (Some(Progress::Pending | Progress::Building), _) => NoSnapshotCause::Building,
             (Some(Progress::Failed(..)), _) => NoSnapshotCause::Rejected,

@@ -54,13 +54,13 @@ impl Applier {
     ///
     /// # Errors
     ///
-    /// Returns an error if the remote cannot be asked.
+    /// Returns an error if the remote cannot be asked, or shows a commit behind the tip.
     pub(super) fn is_newest(&self, tip: &Tip) -> Result<bool, WriteError> {
         match self.source.kind() {
             // The tip was read in the repository itself.
             SourceKind::Local => Ok(true),
             SourceKind::Remote => {
-                self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
+                self.fetcher.fetch_on_top_of(tip.commit).map_err(WriteError::unfetched)?;
                 Ok(self.state.lock().head() == Some(tip.commit))
             }
         }
