@@ -32,8 +32,11 @@ impl<'h> ParentNames<'h> {
     /// Returns whether a text names the parent of one of the groups: its name, which no other group has as name or id.
     pub(super) fn is_name_of_parent(&self, group: &Group, text: &str) -> bool {
         let parent = self.hierarchy.find(group.parent).map(|index| self.hierarchy.group(index));
-        let is_id = text.parse().is_ok_and(|id| self.hierarchy.find(id).is_some());
-        parent.is_some_and(|it| it.name.as_str() == text) && !self.shared.contains(text) && !is_id
+        // A name that reads as an id is looked for as ids are written.
+        let id = text.parse::<GroupId>().ok();
+        let is_id = id.is_some_and(|id| self.hierarchy.find(id).is_some());
+        let name = id.map_or_else(|| text.to_owned(), |id| id.to_string());
+        parent.is_some_and(|it| it.name.as_str() == name) && !self.shared.contains(&*name) && !is_id
     }
 
     /// Returns how one of the groups names its parent: by name, or by id if the name is not unique.

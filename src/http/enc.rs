@@ -209,7 +209,7 @@ impl Submission {
     async fn read(request: &NodeRequest, body: Body) -> Result<Self, ApiError> {
         let Some(body) = read_json(body).await? else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
-        let mut body = NodeBody::read(Some(wrap_facts(body)))?;
+        let mut body = NodeBody::read(Some(wrap_facts(body)?))?;
         // Agents can forge it, and an ENC is asked by what they say.
         body.fact.shift_remove("trusted");
         let node = request.submitted(body);
@@ -222,21 +222,32 @@ impl Submission {
     }
 }
 
-/// What a body may have beside trusted data without being a hash of facts.
-const BESIDE_TRUSTED: [&str; 4] = ["trusted", "transaction_uuid", "name", "certname"];
+/// What a body has beside trusted data where it is not a hash of facts.
+const BESIDE_TRUSTED: [&str; 6] =
+    ["trusted", "transaction_uuid", "name", "certname", "environment", "requested_environment"];
 
-/// A hash of facts alone is taken for facts: also one with a fact `trusted`, which anyone can send.
-fn wrap_facts(mut body: Value) -> Value {
-    if let Value::Object(fields) = &mut body
-        && !["fact", "facts"].into_iter().any(|key| fields.contains_key(key))
-        && !(fields.contains_key("trusted")
-            && fields.keys().all(|it| BESIDE_TRUSTED.contains(&it.as_str())))
-        && !fields.is_empty()
-    {
+/// A hash of facts alone is taken for facts.
+///
+/// Returns 400 for one with a fact `trusted`, which anyone can send: it must not be taken for trusted data.
+fn wrap_facts(mut body: Value) -> Result<Value, ApiError> {
+    let Value::Object(fields) = &mut body else { return Ok(body) };
+    if fields.is_empty() || ["fact", "facts"].into_iter().any(|key| fields.contains_key(key)) {
+        return Ok(body);
+    }
+    if !fields.contains_key("trusted") {
         let fact = std::mem::take(fields);
         fields.insert("fact".to_owned(), fact.into());
+        return Ok(body);
     }
-    body
+    match fields.keys().find(|it| !BESIDE_TRUSTED.contains(&it.as_str())) {
+        None => Ok(body),
+        Some(key) => {
+            let message = format!(
+                "The body has `trusted` beside `{key}`: put facts below `fact`, and trusted data below `trusted`."
+            );
+            Err(ApiError::malformed_head(message))
+        }
+    }
 }
 
 /// Stores facts, as Foreman's clients send them: on disk before the answer.

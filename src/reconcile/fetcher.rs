@@ -94,10 +94,12 @@ impl Fetcher {
     }
 
     /// Fetches the branch for a write on top of a commit that is live. A head behind that, as a replica that lags shows
-    /// it, is an error: the fetches of the daemon decide what becomes of it.
+    /// it, is an error: the next fetch decides what becomes of it.
     pub(super) fn fetch_on_top_of(&self, tip: CommitId) -> Result<(), FetchError> {
         self.fetch_unless(Trigger::Write, |Fetched { repository, head }| {
-            *head != tip && repository.is_ancestor(*head, tip).unwrap_or(false)
+            // Where another fetch went on meanwhile, the write is decided again.
+            let is_tip = self.state.lock().head() == Some(tip);
+            is_tip && *head != tip && repository.is_ancestor(*head, tip).unwrap_or(false)
         })
     }
 
@@ -123,6 +125,7 @@ impl Fetcher {
         );
         match fetched {
             Ok(fetched) if lags(&fetched) => {
+                self.state.request_fetch(trigger);
                 let message = format!("it shows {}, which is behind the live commit", fetched.head);
                 Err(FetchError { failure: FetchFailure::Other, message })
             }

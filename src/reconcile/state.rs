@@ -297,6 +297,11 @@ impl ReconcileState {
         if is_held { Some(candidate.commit) } else { candidate.waiting.filter(|_| waits) }
     }
 
+    /// Returns whether the remote showed a commit behind the live one.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
     /// Returns whether the branch was rewritten and an operator has to accept it.
     fn is_rewrite_held(&self) -> bool {
         self.policy.on_rewrite == OnRewrite::Hold && self.rewritten.is_some_and(|it| !it.accepted)

@@ -8,6 +8,9 @@ use crate::cli::shell::word_of_shell;
 use crate::git::Repository;
 use crate::validation::{Layout, is_yaml};
 
+/// How deep files of groups are looked for.
+const LEVELS: usize = 5;
+
 /// How many directories of a level are asked whether they are the repository.
 const ASKED: usize = 1_000;
 
@@ -116,11 +119,17 @@ fn is_repository(directory: &Path) -> bool {
     groups.is_dir() && (has_settings(directory) || has_yaml_near(&groups))
 }
 
-/// Returns whether there is a file of YAML in a directory or one level below.
+/// Returns whether there is a file of YAML in a directory or a few levels below, among the first that are listed.
 fn has_yaml_near(directory: &Path) -> bool {
     let mut left = ASKED;
-    has_yaml(directory, &mut left)
-        || subdirectories(directory, &mut left).iter().any(|it| has_yaml(it, &mut left))
+    let mut level = vec![directory.to_owned()];
+    for _ in 0..LEVELS {
+        if level.iter().any(|it| has_yaml(it, &mut left)) {
+            return true;
+        }
+        level = level.iter().flat_map(|it| subdirectories(it, &mut left)).collect();
+    }
+    false
 }
 
 fn has_yaml(directory: &Path, left: &mut usize) -> bool {

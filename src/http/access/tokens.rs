@@ -106,9 +106,7 @@ const LIMITS: Limits = Limits { file_bytes: 16 << 20, ..Limits::DEFAULT };
 /// Reads the entries of a list in a YAML file.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
     let contents = document::read(bytes, &LIMITS);
-    // Entries are strings whatever Ruby would read.
-    let is_fault = |it: &document::Fault| it.kind != document::FaultKind::AmbiguousScalar;
-    if let Some(fault) = contents.faults.into_iter().find(is_fault) {
+    if let Some(fault) = contents.faults.into_iter().next() {
         return Err(TokensError::Malformed {
             line: fault.span.start.line,
             column: fault.span.start.column,

@@ -211,7 +211,7 @@ impl ReconcileState {
         let is_pinned = self.pin.is_some();
         if !is_pinned && following.resumed_at.is_some() {
             // The operator may have resumed before a restart.
-            self.left_pin = self.live;
+            self.left_pin = self.live.filter(|it| following.followed_last != Some(*it));
         }
         match is_pinned || self.left_pin.is_some() {
             true => following.followed_last,

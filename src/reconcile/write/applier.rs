@@ -157,7 +157,10 @@ impl Applier {
             return Err(WriteError::Blocked(message));
         }
         if state.held().is_some() {
-            let message = "the branch waits for an operator: resume to write again";
+            let message = match state.is_behind() {
+                true => "the remote shows a commit behind the live one: send it again, or resume",
+                false => "the branch waits for an operator: resume to write again",
+            };
             return Err(WriteError::Blocked(message.to_owned()));
         }
         // It may be one to hold, also where it can be read by now: the next fetch has it built again.

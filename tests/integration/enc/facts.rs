@@ -102,11 +102,13 @@ fn a_fact_called_trusted_is_dropped_where_an_enc_asks() {
     assert_eq!(seen["fact"], json!({"kernel": "Linux"}));
     // A hash of facts alone.
     let flat = json!({"trusted": {"role": "web"}, "kernel": "Linux"}).to_string();
-    assert!(!claimed("POST", "/enc/flat", &flat));
-    let by_trusted = "name: Trusted\nrule: [\"=\", [trusted, role], web]\nclasses: {claimed: {}}\n";
-    repository.commit("trusted", &[("groups/trusted.yaml", by_trusted)]);
-    daemon.wait_until("the group is there", |it| it.get("/v1/groups").body.contains("Trusted"));
-    assert!(!claimed("POST", "/enc/flat", &flat));
+    let refused = daemon.request("POST", "/enc/flat", &flat);
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("put facts below `fact`"), "{}", refused.body);
+    let trusted = json!({"trusted": {"role": "web"}, "environment": "production"}).to_string();
+    assert_eq!(daemon.request("POST", "/enc/liar", &trusted).status, 200);
+    let seen = daemon.get("/v1/nodes/liar?facts=true").json();
+    assert_eq!(seen["fact"], json!({"kernel": "Linux"}));
     // As in Puppet Enterprise, whose clients send the facts of a catalogue.
     assert!(claimed("POST", "/v1/classified/nodes/other", &forged));
 }
