@@ -84,8 +84,12 @@ impl Repository {
 
     /// Returns whether there is no commit that a name leads to, so probably none at all.
     fn has_no_commit(&self) -> bool {
-        let is_unborn = self.inner.head().is_err_and(|it| it.code() == ErrorCode::UnbornBranch);
-        is_unborn && self.inner.references().is_ok_and(|mut it| it.next().is_none())
+        // What stands in the place of a ref may be a pipe, which libgit2 would wait for.
+        let is_readable =
+            check_ref_files(&self.inner).and_then(|()| self.check_refs_of("HEAD")).is_ok();
+        let has_refs = || self.inner.references().is_ok_and(|mut it| it.next().is_some());
+        let is_unborn = || self.inner.head().is_err_and(|it| it.code() == ErrorCode::UnbornBranch);
+        is_readable && !has_refs() && is_unborn()
     }
 
     fn commit_of(&self, revision: &str) -> Result<CommitId, ResolveError> {
