@@ -4,12 +4,12 @@ use super::*;
 
 const BYTES: usize = 100_000;
 
-/// Twenty groups of one class each, whose text a commit changes; `n` has the number of each group in it that has
+/// Twenty groups with one variable each, whose text a commit changes; `n` has the number of each group in it that has
 /// the node.
-fn estates() -> [Estate; 2] {
+fn estates(bytes: usize) -> [Estate; 2] {
     let estate = |text: &str| {
         let groups = (0..20).map(|number| {
-            let value = json!(format!("{text}{number}{}", "x".repeat(BYTES)));
+            let value = json!(format!("{text}{number}{}", "x".repeat(bytes)));
             let variables = [(format!("v{number}").parse().unwrap(), value)];
             Group {
                 id: format!("00000000-0000-4000-9000-{number:012}").parse().unwrap(),
@@ -42,7 +42,7 @@ fn node(number: u32) -> Node {
 
 #[test]
 fn each_value_is_kept_once_whatever_nodes_get_it() {
-    let [base, head] = estates();
+    let [base, head] = estates(10_000);
     let comparison = compare(&base, &head);
     let mut survey = Survey::default();
     for number in 1..=500 {
@@ -50,7 +50,7 @@ fn each_value_is_kept_once_whatever_nodes_get_it() {
         survey.extend([(node.name.clone(), comparison.node(&node))]);
     }
     // Twenty values before and after, not five thousand.
-    assert!(survey.size() < 60 * BYTES, "{}", survey.size());
+    assert!(survey.size() < 60 * 10_000, "{}", survey.size());
     let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey).unwrap();
     assert_eq!((impact.changed(), impact.entries.len()), (500, 500));
     let (differences, own) = impact.entries.iter().flat_map(|it| &it.changes).fold(
@@ -65,7 +65,7 @@ fn each_value_is_kept_once_whatever_nodes_get_it() {
 
 #[test]
 fn a_survey_keeps_no_more_than_it_may() {
-    let [base, head] = estates();
+    let [base, head] = estates(BYTES);
     let comparison = compare(&base, &head);
     let mut survey = Survey::within(1 << 20);
     let mut compared = 0;
@@ -84,7 +84,7 @@ fn a_survey_keeps_no_more_than_it_may() {
 
 #[test]
 fn what_one_node_gets_differently_is_bounded_as_well() {
-    let [base, head] = estates();
+    let [base, head] = estates(BYTES);
     let comparison = compare(&base, &head);
     let mut survey = Survey::within(4 << 20);
     // Five values before and after take a fourth of it, six more.
@@ -168,7 +168,7 @@ fn nodes_with_the_same_facts_in_their_values_share_causes() {
 
 #[test]
 fn differences_with_the_same_causes_share_them() {
-    let [base, head] = estates();
+    let [base, head] = estates(BYTES);
     let mut changed = base.clone();
     let group = head.hierarchy.groups().find(|it| !it.variables.is_empty()).unwrap();
     let many = (0..50).map(|it| (format!("w{it}").parse().unwrap(), json!(it)));
@@ -185,7 +185,7 @@ fn differences_with_the_same_causes_share_them() {
 fn a_comparison_that_is_stopped_decides_no_causes() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    let [base, head] = estates();
+    let [base, head] = estates(BYTES);
     let is_stopped = Arc::new(AtomicBool::new(false));
     let comparison = compare(&base, &head).stopped_by(Arc::clone(&is_stopped));
     let causes = |number| comparison.node(&node(number)).change.unwrap().changes[0].causes.clone();

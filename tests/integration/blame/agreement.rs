@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use clade::internals::classification::{Outcome, Version, classified, classify};
 use clade::internals::git::Repository;
+use clade::internals::hierarchy::Estate;
 use clade::internals::model::{Budget, CommitId, Node};
 use clade::internals::reconcile::{Blame, BlameCache, BlamedValue, load};
 use serde_json::{Value, json};
@@ -63,16 +64,11 @@ fn random_file(numbers: &mut Numbers, name: &str) -> String {
     )
 }
 
-/// The values that the API gives of a commit to a node; none if the commit is not valid.
-fn values_at(
-    repository: &Repository,
-    commit: CommitId,
-    node: &Node,
-) -> Option<BTreeMap<String, Value>> {
-    let estate = load(repository, commit, "").unwrap().estate?;
+/// The values that the API gives to a node.
+fn values_of(estate: &Estate, node: &Node) -> Values {
     let mut values = BTreeMap::new();
-    let Ok(explanation) = classify(&estate, node) else { return Some(values) };
-    let Outcome::Classified(result) = &explanation.outcome else { return Some(values) };
+    let Ok(explanation) = classify(estate, node) else { return values };
+    let Outcome::Classified(result) = &explanation.outcome else { return values };
     let document = classified(&explanation, result, Version::V2);
     for group in document["groups"].as_array().unwrap() {
         values.insert(format!("groups.{}", group["name"].as_str().unwrap()), group["id"].clone());
@@ -87,7 +83,7 @@ fn values_at(
     for (name, value) in document["parameters"].as_object().unwrap() {
         values.insert(format!("variables.{name}"), value.clone());
     }
-    Some(values)
+    values
 }
 
 /// The values that a node gets, by key.
@@ -96,16 +92,19 @@ type Values = BTreeMap<String, Value>;
 /// Repositories that are compared, with what was found out of them so far.
 struct Compared {
     opened: Repository,
-    values: HashMap<(CommitId, String), Option<Values>>,
+    /// What each commit says, loaded once; none if it is not valid.
+    estates: HashMap<CommitId, Option<Estate>>,
+    values: HashMap<(CommitId, String), Values>,
 }
 
 impl Compared {
     fn values_at(&mut self, commit: CommitId, node: &Node) -> Option<Values> {
-        let opened = &self.opened;
+        let load = || load(&self.opened, commit, "").unwrap().estate;
+        let estate = self.estates.entry(commit).or_insert_with(load).as_ref()?;
         let mut inputs = node.clone();
         inputs.fact.remove("uptime");
         let entry = self.values.entry((commit, serde_json::to_string(&inputs).unwrap()));
-        entry.or_insert_with(|| values_at(opened, commit, node)).clone()
+        Some(entry.or_insert_with(|| values_of(estate, node)).clone())
     }
 
     /// Returns the commit of each value by a classification at every commit; none if there is nothing to
@@ -220,7 +219,7 @@ fn blame_agrees_with_a_classification_at_every_commit_whatever_was_blamed_before
         let mut numbers = Numbers(seed);
         let repository = GitRepository::new();
         let opened = Repository::discover(&repository.path()).unwrap();
-        let mut estate = Compared { opened, values: HashMap::new() };
+        let mut estate = Compared { opened, estates: HashMap::new(), values: HashMap::new() };
         let mut commits = vec![
             repository.commit("base", &[("groups/base.yaml", BASE)]).parse::<CommitId>().unwrap(),
         ];
