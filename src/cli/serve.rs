@@ -40,6 +40,6 @@ impl ServeSettings {
         }
         allocator::set(line.arguments());
         let layering = layers::Layering::new(self, line, layered.shown);
-        start::run(&layered.serve, layering)
+        start::run(layered.serve, layering)
     }
 }

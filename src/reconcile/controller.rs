@@ -27,7 +27,7 @@ use super::recorder::Recorder;
 use super::repacker::Repacker;
 use super::settings::Settings;
 use super::stages::{ForgeStages, Stages};
-use super::state::{CheckInsTrouble, Freshness, SourceKind};
+use super::state::{CheckInsTrouble, Freshness, ReconcileState, SourceKind};
 use super::status::{FollowedBranch, Status};
 use super::supervise::supervise;
 use super::trigger::Trigger;
@@ -141,10 +141,16 @@ impl Controller {
         Writer::new(settings, self.stages.writer_parts())
     }
 
-    /// Waits until it is known whether there is something to answer from. Blocking.
+    /// Waits until it is known whether there is something to answer from, or the threads are to end. Blocking.
     pub fn wait_until_decided(&self, longest: Duration) {
         // Whether it was in time shows in the answers.
-        drop(self.stages.state.wait_while_for(longest, |it| it.is_undecided()));
+        let undecided = |it: &mut ReconcileState| it.is_undecided() && !it.stopping;
+        drop(self.stages.state.wait_while_for(longest, undecided));
+    }
+
+    /// Returns whether there is something to answer from.
+    pub fn has_live_commit(&self) -> bool {
+        self.stages.live.commit().is_some()
     }
 
     /// Requests a fetch.

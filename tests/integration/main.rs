@@ -60,6 +60,7 @@ mod replicas_store;
 mod repository;
 mod schemas;
 mod settings;
+mod signals;
 mod snapshot;
 mod soak;
 mod table;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -222,6 +222,11 @@ impl Daemon {
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         child.wait().unwrap().code().unwrap()
+    }
+
+    /// Waits until the daemon ends by itself or by a signal.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        self.child.take().unwrap().wait().unwrap()
     }
 
     /// Ends the daemon without warning.

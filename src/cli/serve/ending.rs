@@ -32,7 +32,7 @@ pub(super) async fn within(
         controller.interrupt();
         controller.stop();
         if !is_over(&over, last).await {
-            tracing::warn!("the grace period is over: threads that hang are abandoned");
+            tracing::warn!("threads that hang are abandoned");
         }
     }
     Ok(())

@@ -1,23 +1,26 @@
 //! From settings to a daemon that answers, and to its end.
 
-use std::sync::{Arc, OnceLock};
+use std::fs::File;
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
+use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{DEFAULT_INSTANCE, EncFacts, ServeSettings};
 use super::layers::Layering;
 use super::prepare::{Prepared, prepare};
 use super::reload::{self, Reloader, SettingsReloader};
+use super::supervisor::Shutdown;
 use super::{allocator, controller, ending, listeners, store_lock, supervisor};
 use crate::cli::Exit;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
 use crate::http::{
-    EncCache, FactsPolicy, LiveStatus, PrivacyPolicy, ServeOptions, Services, serve,
+    EncCache, Endpoint, FactsPolicy, LiveStatus, PrivacyPolicy, ServeOptions, Services, serve,
 };
 use crate::masking::{Masks, StoredForm};
 use crate::overview::{Overview, OwnReplica};
@@ -35,69 +38,65 @@ const LEAST_WORK: Duration = Duration::from_millis(200);
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// Runs the daemon until a signal stops it.
-pub(super) fn run(serve: &ServeSettings, layering: Layering) -> Result<Exit> {
+pub(super) fn run(serve: ServeSettings, layering: Layering) -> Result<Exit> {
     let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    supervisor::outlive_size_limits(&runtime)?;
-    // Threads that are made when they are first needed are never made if there is no room for them then.
-    rayon::ThreadPoolBuilder::new().build_global().context("cannot start threads")?;
-    let prepared = prepare(serve)?;
-    allocator::keep_trimming().context("cannot start a thread")?;
-    let done = runtime.block_on(run_within(serve, &prepared, SettingsReloader { log, layering }));
+    let done = runtime.block_on(async {
+        // Before anything that may take long: from here on a signal ends the daemon in order.
+        let signals = supervisor::Signals::catch()?;
+        let hangups = reload::hangups()?;
+        supervisor::outlive_size_limits()?;
+        let shutdown = Shutdown::default();
+        let settings_reloader = SettingsReloader { log, layering };
+        tokio::select! {
+            done = start_and_serve(serve, &shutdown, hangups, settings_reloader) => done,
+            never = signals.handle(&shutdown) => match never {},
+        }
+    });
     // A request to a Puppet Server may still run; its answer is not needed any more.
     runtime.shutdown_timeout(LAST_WORK);
     done
 }
 
-async fn run_within(
-    settings: &ServeSettings,
-    prepared: &Prepared,
+async fn start_and_serve(
+    settings: ServeSettings,
+    shutdown: &Shutdown,
+    hangups: Signal,
     settings_reloader: SettingsReloader,
 ) -> Result<Exit> {
-    let controller_settings = controller::settings(settings, prepared)?;
-    let stop = CancellationToken::new();
-    let signalled_at: Arc<OnceLock<Instant>> = Arc::default();
-    let mut signals = supervisor::signals(stop.clone(), Arc::clone(&signalled_at))?;
-    let hangups = reload::hangups()?;
-    let _store_lock = store_lock::lock_store(settings)?;
-    let (services, decision_writer) =
-        start_services(settings, prepared, controller_settings, stop.clone()).await?;
-    let endpoints = listeners::open(settings, prepared, &services)?;
-    let workers = Workers::spawn(&services, decision_writer)?;
-    let deciding = Arc::clone(&services.controller);
-    tokio::select! {
-        _ = tokio::task::spawn_blocking(move || deciding.wait_until_decided(FIRST_ANSWER)) => {}
-        () = &mut signals => {}
-    }
-    controller::check_path(&services.controller)?;
-    for endpoint in &endpoints {
-        endpoint.announce();
-    }
-    let options = ServeOptions {
-        grace: settings.grace,
-        client_timeout: settings.client_timeout,
-        metrics: Arc::clone(&services.metrics),
+    let grace = settings.grace;
+    let stop = shutdown.token().clone();
+    let starting = tokio::task::spawn_blocking(move || Started::new(settings, stop));
+    let started = tokio::select! {
+        started = starting => started.context("the start failed")??,
+        // Nothing was answered yet, and what a start leaves behind half done is what a crash leaves behind.
+        () = shutdown.requested() => {
+            tracing::info!("stopped");
+            return Ok(Exit::Fine);
+        }
     };
-    let reloader = Reloader::new(prepared, Arc::clone(&services.metrics), settings_reloader);
-    tokio::select! {
-        () = serve(endpoints, stop.clone(), options) => {}
-        () = async {
-            tokio::join!(reloader.keep_fresh(hangups), supervisor::supervise());
-        } => {}
-        () = async {
-            // The signal may have come before the first answer.
-            if !stop.is_cancelled() {
-                signals.await;
-            }
-            supervisor::notify(sd_notify::NotifyState::Stopping);
-            std::future::pending::<()>().await;
-        } => {}
+    started.wait_until_decided(shutdown).await;
+    let Started { services, endpoints, workers, prepared, settings, store_lock: _store_lock } =
+        started;
+    let serves = !shutdown.is_requested();
+    if serves {
+        controller::check_path(&services.controller)?;
+        let reloader = Reloader::new(&prepared, Arc::clone(&services.metrics), settings_reloader);
+        let options = ServeOptions {
+            grace,
+            client_timeout: settings.client_timeout,
+            metrics: Arc::clone(&services.metrics),
+        };
+        serve_until(endpoints, options, shutdown, reloader, hangups).await;
     }
-    let since = signalled_at.get().map_or(Duration::ZERO, Instant::elapsed);
-    let left = settings.grace.saturating_sub(since).max(LEAST_WORK);
+    // Without a commit there is no write to finish, and a first fetch may hang as long as its timeout.
+    let left = match serves && services.controller.has_live_commit() {
+        true => grace.saturating_sub(shutdown.since()).max(LEAST_WORK),
+        false => Duration::ZERO,
+    };
     ending::within(left, LAST_WORK, &services.controller, {
         let services = Arc::clone(&services);
         move || workers.end(&services)
@@ -107,8 +106,63 @@ async fn run_within(
     Ok(Exit::Fine)
 }
 
+/// Answers requests until a shutdown is requested and those in flight are finished.
+async fn serve_until(
+    endpoints: Vec<Endpoint>,
+    options: ServeOptions,
+    shutdown: &Shutdown,
+    reloader: Reloader,
+    hangups: Signal,
+) {
+    for endpoint in &endpoints {
+        endpoint.announce();
+    }
+    tokio::select! {
+        () = serve(endpoints, shutdown.token().clone(), options) => {}
+        () = async {
+            tokio::join!(reloader.keep_fresh(hangups), supervisor::supervise());
+        } => {}
+    }
+}
+
+/// A daemon that listens, and whose threads run.
+struct Started {
+    settings: ServeSettings,
+    prepared: Prepared,
+    services: Arc<Services>,
+    endpoints: Vec<Endpoint>,
+    workers: Workers,
+    store_lock: Option<File>,
+}
+
+impl Started {
+    /// Blocking: names are resolved, files are read, and the commit that was live last is built again.
+    fn new(settings: ServeSettings, stop: CancellationToken) -> Result<Self> {
+        // Threads that are made when they are first needed are never made if there is no room for them then.
+        rayon::ThreadPoolBuilder::new().build_global().context("cannot start threads")?;
+        let prepared = prepare(&settings)?;
+        allocator::keep_trimming().context("cannot start a thread")?;
+        let controller_settings = controller::settings(&settings, &prepared)?;
+        let store_lock = store_lock::lock_store(&settings)?;
+        let (services, decision_writer) =
+            start_services(&settings, &prepared, controller_settings, stop)?;
+        let endpoints = listeners::open(&settings, &prepared, &services)?;
+        let workers = Workers::spawn(&services, decision_writer)?;
+        Ok(Self { settings, prepared, services, endpoints, workers, store_lock })
+    }
+
+    /// Waits for the first answer, for as long as a start may take.
+    async fn wait_until_decided(&self, shutdown: &Shutdown) {
+        let deciding = Arc::clone(&self.services.controller);
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(move || deciding.wait_until_decided(FIRST_ANSWER)) => {}
+            () = shutdown.requested() => {}
+        }
+    }
+}
+
 /// Starts what the routes of every address share.
-async fn start_services(
+fn start_services(
     settings: &ServeSettings,
     prepared: &Prepared,
     controller_settings: Settings,
@@ -119,11 +173,7 @@ async fn start_services(
     let (decisions, decision_writer) =
         open_decision_log(settings, masks.clone(), Arc::clone(&metrics))?.unzip();
     let check_ins = CheckIns::new(controller::store_settings(settings), Arc::clone(&metrics));
-    let starting = tokio::task::spawn_blocking({
-        let metrics = Arc::clone(&metrics);
-        move || Controller::start(controller_settings, metrics)
-    });
-    let controller = starting.await.context("the controller failed")??;
+    let controller = Controller::start(controller_settings, Arc::clone(&metrics))?;
     let writer = controller::writer_settings(settings, prepared);
     let services = Arc::new(Services {
         writer: writer.map(|it| Arc::new(controller.writer(it))),

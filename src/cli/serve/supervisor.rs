@@ -1,14 +1,16 @@
 //! Signals to the daemon, and notifications of its supervisor, such as systemd.
 
-use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::convert::Infallible;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use rustix::process::Signal;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// How soon after a signal another one is the same: `timeout` sends one to the process and one to its group.
+const ECHO: Duration = Duration::from_millis(200);
 
 /// Notifies the supervisor of a state, if there is one.
 pub(super) fn notify(state: sd_notify::NotifyState<'_>) {
@@ -30,27 +32,79 @@ pub(super) async fn supervise() {
 }
 
 /// Makes a write beyond the limit of the size of files an error, as on a full disk; else the signal ends the process.
-pub(super) fn outlive_size_limits(runtime: &Runtime) -> Result<()> {
-    let _entered = runtime.enter();
+pub(super) fn outlive_size_limits() -> Result<()> {
     // Waited for once, the signal ends the process no more.
-    let caught = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
-    caught.map(drop).context("cannot wait for signals")
+    catch(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
-/// Returns what waits for SIGTERM or SIGINT, sets `since`, and cancels `stop`.
-pub(super) fn signals(
-    stop: CancellationToken,
-    since: Arc<OnceLock<Instant>>,
-) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
-    Ok(Box::pin(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+fn catch(kind: SignalKind) -> Result<UnixSignal> {
+    signal(kind).context("cannot wait for signals")
+}
+
+/// Whether the daemon is to end, and since when.
+#[derive(Default)]
+pub(super) struct Shutdown {
+    token: CancellationToken,
+    since: OnceLock<Instant>,
+}
+
+impl Shutdown {
+    /// Returns what is cancelled when the daemon is to end.
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    pub(super) fn is_requested(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// Waits until the daemon is to end.
+    pub(super) async fn requested(&self) {
+        self.token.cancelled().await;
+    }
+
+    /// Returns how long ago that was.
+    pub(super) fn since(&self) -> Duration {
+        self.since.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    fn request(&self) {
+        self.since.set(Instant::now()).ok();
+        self.token.cancel();
+    }
+}
+
+/// SIGTERM and SIGINT, which from then on do not end the process by themselves.
+pub(super) struct Signals {
+    terminate: UnixSignal,
+    interrupt: UnixSignal,
+}
+
+impl Signals {
+    pub(super) fn catch() -> Result<Self> {
+        let terminate = catch(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: catch(SignalKind::interrupt())? })
+    }
+
+    /// Requests a shutdown at the first signal, and kills the process at the second.
+    pub(super) async fn handle(mut self, shutdown: &Shutdown) -> Infallible {
+        self.next().await;
         tracing::info!("stopping");
-        since.set(Instant::now()).ok();
-        stop.cancel();
-    }))
+        shutdown.request();
+        notify(sd_notify::NotifyState::Stopping);
+        loop {
+            self.next().await;
+            if shutdown.since() > ECHO {
+                // What hangs cannot be ended in order.
+                kill_process(getpid(), Signal::KILL).ok();
+            }
+        }
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

@@ -1,0 +1,81 @@
+//! SIGTERM and SIGINT: when the daemon ends by them, and how.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{Daemon, GitRepository, serve};
+
+/// How long an end at once may take on a busy machine; the grace period is 25 seconds.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+fn send(signal: &str, child: &Child) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+}
+
+/// A remote that accepts connections and says nothing.
+fn silent_remote() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/groups", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+#[test]
+fn a_daemon_that_waits_for_its_first_fetch_ends_at_once() {
+    for signal in ["-TERM", "-INT"] {
+        let (listener, url) = silent_remote();
+        let data = tempfile::tempdir().unwrap();
+        let data = data.path().join("data");
+        let arguments =
+            ["--repo", &url, "--allow-insecure-remotes", "--data-dir", data.to_str().unwrap()];
+        let mut child = serve(&arguments).stderr(Stdio::null()).spawn().unwrap();
+        let _fetch = listener.accept().unwrap();
+        send(signal, &child);
+        let signalled = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+        assert!(signalled.elapsed() < AT_ONCE, "{signal}: {:?}", signalled.elapsed());
+    }
+}
+
+#[test]
+fn a_daemon_that_listens_without_a_commit_ends_at_once() {
+    let (_listener, url) = silent_remote();
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().join("data");
+    let arguments =
+        ["--repo", &url, "--allow-insecure-remotes", "--data-dir", data.to_str().unwrap()];
+    let daemon = Daemon::start(&arguments);
+    assert_eq!(daemon.get("/readyz").status, 503);
+    let signalled = Instant::now();
+    assert_eq!(daemon.terminate(), 0);
+    assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
+}
+
+#[test]
+fn a_second_signal_kills() {
+    let repository = GitRepository::new();
+    let group = "name: All\nrule: [\"~\", \"name\", \".*\"]\n";
+    repository.commit("first", &[("groups/all.yaml", group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let mut client = TcpStream::connect(daemon.address()).unwrap();
+    // Its body is still to come, for which the daemon waits.
+    let head =
+        "POST /v1/classified/nodes/a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{";
+    client.write_all(head.as_bytes()).unwrap();
+    daemon.wait_until("the request is in flight", |it| {
+        it.get("/metrics").body.contains("clade_http_connections{listener=\"listen\"} 2\n")
+    });
+    // Counted as a connection, it is a request a moment later.
+    std::thread::sleep(Duration::from_millis(500));
+    let signalled = Instant::now();
+    // Both at once are one, as those of `timeout` are.
+    daemon.signal("TERM");
+    daemon.signal("TERM");
+    std::thread::sleep(Duration::from_secs(1));
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait().signal(), Some(9));
+    assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
+}
