@@ -1,5 +1,7 @@
 //! What the packages install, by their metadata in `Cargo.toml`.
 
+use std::process::Command;
+
 use crate::program::root;
 
 #[test]
@@ -12,4 +14,28 @@ fn the_environment_of_the_unit_is_not_for_every_user() {
     for line in lines {
         assert!(line.contains(r#""640""#), "{line}");
     }
+}
+
+/// Without `setpriority` the threads that follow the repository would hold up those that answer.
+#[test]
+fn the_unit_may_set_priorities_and_the_guide_states_its_exposure() {
+    let unit = root().join("examples/systemd/clade.service");
+    let done =
+        Command::new("systemd-analyze").args(["security", "--offline=true"]).arg(&unit).output();
+    let Ok(done) = done else {
+        eprintln!("skipped: needs systemd-analyze");
+        return;
+    };
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(said.contains("@resources is included (e.g. setpriority is allowed)"), "{said}");
+    for group in ["@privileged", "@setuid", "@raw-io", "@debug"] {
+        let shut = said.lines().find(|it| it.contains(&format!("SystemCallFilter=~{group} ")));
+        assert!(shut.is_none_or(|it| it.starts_with('✓')), "{shut:?}");
+    }
+    let (_, exposure) = said.split_once("exposure level for clade.service: ").unwrap();
+    let exposure = exposure.split(' ').next().unwrap();
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let shown = format!("`systemd-analyze security clade` says **{exposure} OK**");
+    assert!(read("docs/guides/security.md").contains(&shown), "{shown}");
+    assert!(read("packaging/check").contains(&format!("exposure={exposure}\n")), "{exposure}");
 }
