@@ -1,6 +1,7 @@
 //! The Helm chart: rendered by the real helm, and what it renders tried with the real daemon.
 
 mod pod;
+mod rendering;
 mod values;
 
 use std::path::PathBuf;

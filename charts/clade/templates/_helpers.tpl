@@ -1,31 +1,39 @@
 {{- define "clade.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimAll "-." }}
 {{- end }}
 
+{{/*
+The name of a Service is a label of DNS that begins with a letter. That of a StatefulSet is in a label of its pods,
+`controller-revision-hash`, with 11 characters more; that of a Deployment is in the names of Services and pods.
+*/}}
 {{- define "clade.fullname" -}}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 55 | trimSuffix "-" }}
-{{- else if contains (include "clade.name" .) .Release.Name }}
-{{- .Release.Name | trunc 55 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name (include "clade.name" .) | trunc 55 | trimSuffix "-" }}
+{{- $name := .Values.fullnameOverride }}
+{{- if not $name }}
+{{- $chart := include "clade.name" . }}
+{{- $name = contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) }}
 {{- end }}
+{{- $name = replace "." "-" $name }}
+{{- if regexMatch "^[0-9]" $name }}{{ $name = printf "clade-%s" $name }}{{ end }}
+{{- $name | trunc (.Values.persistence.enabled | ternary 52 55) | trimAll "-" }}
 {{- end }}
 
 {{- define "clade.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "clade.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "clade.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: controller
 {{- end }}
 
 {{- define "clade.labels" -}}
-{{ include "clade.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- include "clade.labelsWith" (list . dict) }}
 {{- end }}
+
+{{/* The labels of an object, each once: [the root, labels of this object] */}}
+{{- define "clade.labelsWith" -}}
+{{- $root := index . 0 }}
+{{- $labels := include "clade.selectorLabels" $root | fromYaml }}
+{{- $chart := dict "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service }}
+{{- $chart = set $chart "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") }}
+{{- merge dict (index . 1) $labels $root.Values.commonLabels $chart | toYaml }}
 {{- end }}
 
 {{- define "clade.image" -}}
@@ -64,10 +72,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "clade.source" -}}
 {{- if .from.existingSecret -}}
 secret:
-  secretName: {{ .from.existingSecret }}
+  secretName: {{ .from.existingSecret | quote }}
 {{- else -}}
 configMap:
-  name: {{ .from.existingConfigMap }}
+  name: {{ .from.existingConfigMap | quote }}
 {{- end }}
   defaultMode: 0440
   items:
@@ -78,26 +86,79 @@ configMap:
 
 {{/* The files that are written into the chart's own ConfigMap */}}
 {{- define "clade.files" -}}
+{{- $files := dict }}
 {{- if and .Values.config (not .Values.existingConfigMap) }}
-clade.yaml: |
-  {{- toYaml .Values.config | nindent 2 }}
+{{- $files = set $files "clade.yaml" (toYaml .Values.config) }}
 {{- end }}
-{{- with .Values.repository.knownHosts }}
-known_hosts: |
-  {{- . | trim | nindent 2 }}
+{{- with .Values.repository.knownHosts }}{{ $files = set $files "known_hosts" (trim .) }}{{ end }}
+{{- with .Values.repository.verify.allowedSigners }}{{ $files = set $files "allowed_signers" (trim .) }}{{ end }}
+{{- with .Values.repository.verify.openpgpKeys }}{{ $files = set $files "openpgp-keys.asc" (trim .) }}{{ end }}
+{{- with .Values.tls.allow }}{{ $files = set $files "allow.yaml" (toYaml .) }}{{ end }}
+{{- range $name, $text := $files }}{{ $files = set $files $name (printf "%s\n" $text) }}{{ end }}
+{{- with $files }}{{ toYaml . }}{{ end }}
 {{- end }}
-{{- with .Values.repository.verify.allowedSigners }}
-allowed_signers: |
-  {{- . | trim | nindent 2 }}
+
+{{/* `grace` of the daemon as a duration; a flag wins over a variable, and that over `config` */}}
+{{- define "clade.grace" -}}
+{{- $grace := "25s" }}
+{{- if and (hasKey .Values.config "grace") (not .Values.existingConfigMap) }}{{ $grace = toString .Values.config.grace }}{{ end }}
+{{- range .Values.extraEnv }}
+{{- if and (eq .name "CLADE_GRACE") .value }}{{ $grace = .value }}{{ end }}
 {{- end }}
-{{- with .Values.repository.verify.openpgpKeys }}
-openpgp-keys.asc: |
-  {{- . | trim | nindent 2 }}
+{{- $former := "" }}
+{{- range .Values.extraArgs }}
+{{- if hasPrefix "--grace=" . }}{{ $grace = trimPrefix "--grace=" . }}{{ end }}
+{{- if eq $former "--grace" }}{{ $grace = . }}{{ end }}
+{{- $former = . }}
 {{- end }}
-{{- with .Values.tls.allow }}
-allow.yaml: |
-  {{- toYaml . | nindent 2 }}
+{{- $grace }}
 {{- end }}
+
+{{/* The seconds that a pod takes to stop: the sleep, `grace`, and what the daemon ends after that */}}
+{{- define "clade.stopSeconds" -}}
+{{- $grace := include "clade.grace" . }}
+{{- if not (regexMatch "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d) ?)+$" $grace) }}
+{{- fail (printf "`grace` is `%s`: write a duration such as 25s or 1m30s" $grace) }}
+{{- end }}
+{{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 }}
+{{- $seconds := 0.0 }}
+{{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)" $grace -1 }}
+{{- $seconds = addf $seconds (mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .))) }}
+{{- end }}
+{{- add (ceil $seconds | int64) (int64 .Values.preStopSleepSeconds) 3 }}
+{{- end }}
+
+{{- define "clade.terminationGracePeriodSeconds" -}}
+{{- $needed := include "clade.stopSeconds" . | int64 }}
+{{- if kindIs "invalid" .Values.terminationGracePeriodSeconds }}
+{{- add $needed 2 }}
+{{- else }}
+{{- if lt (int64 .Values.terminationGracePeriodSeconds) $needed }}
+{{- fail (printf "`terminationGracePeriodSeconds` must be more than `preStopSleepSeconds` and the %s that requests in flight may take (`config.grace`): at least %d, or null" (include "clade.grace" .) $needed) }}
+{{- end }}
+{{- int64 .Values.terminationGracePeriodSeconds }}
+{{- end }}
+{{- end }}
+
+{{/* How a Deployment is updated */}}
+{{- define "clade.strategy" -}}
+{{- $strategy := dict "type" "RollingUpdate" "rollingUpdate" (dict "maxSurge" 1 "maxUnavailable" 0) }}
+{{- range .Values.extraVolumes }}
+{{- with .persistentVolumeClaim }}
+{{- /* One node at a time may have such a claim: a new pod would wait for the old one, and that for the new one. */}}
+{{- if not .readOnly }}{{ $strategy = dict "type" "Recreate" }}{{ end }}
+{{- end }}
+{{- end }}
+{{- default $strategy .Values.strategy | toYaml }}
+{{- end }}
+
+{{/* "true" unless `extraVolumeMounts` has another /tmp */}}
+{{- define "clade.ownTmp" -}}
+{{- $own := "true" }}
+{{- range .Values.extraVolumeMounts }}
+{{- if eq (.mountPath | default "" | trimSuffix "/") "/tmp" }}{{ $own = "" }}{{ end }}
+{{- end }}
+{{- $own }}
 {{- end }}
 
 {{/* What must be said, and what does not go together */}}
@@ -137,11 +198,51 @@ allow.yaml: |
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
 {{- fail "`gateway.parentRefs` is missing: the Gateway of the route" }}
 {{- end }}
-{{- if le (int .Values.terminationGracePeriodSeconds) (add 25 .Values.preStopSleepSeconds | int) }}
-{{- if not (hasKey .Values.config "grace") }}
-{{- fail "`terminationGracePeriodSeconds` must be more than `preStopSleepSeconds` and the 25 seconds that requests in flight may take (`config.grace`)" }}
+{{- if and .Values.autoscaling.enabled (gt (int64 .Values.autoscaling.minReplicas) (int64 .Values.autoscaling.maxReplicas)) }}
+{{- fail "`autoscaling.minReplicas` is more than `autoscaling.maxReplicas`" }}
+{{- end }}
+{{- include "clade.checkNames" . }}
+{{- include "clade.checkSecrets" . }}
+{{- end }}
+
+{{/* What would replace the labels and volumes that the chart needs */}}
+{{- define "clade.checkNames" -}}
+{{- $selector := include "clade.selectorLabels" . | fromYaml }}
+{{- range $value, $labels := dict "commonLabels" .Values.commonLabels "podLabels" .Values.podLabels "service.labels" .Values.service.labels }}
+{{- range $key, $_ := $labels }}
+{{- if hasKey $selector $key }}
+{{- fail (printf "`%s` has `%s`, by which Services find the pods: set `nameOverride`, or leave it out" $value $key) }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- $volumes := list "data" }}
+{{- if include "clade.ownTmp" . }}{{ $volumes = append $volumes "tmp" }}{{ end }}
+{{- range include "clade.volumes" . | fromYamlArray }}{{ $volumes = append $volumes .name }}{{ end }}
+{{- range .Values.extraVolumes }}
+{{- if has .name $volumes }}
+{{- fail (printf "`extraVolumes` has the name `%s`, which is that of a volume of the chart: choose another" .name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Secrets that would stand in a ConfigMap or in the arguments of the pod */}}
+{{- define "clade.checkSecrets" -}}
+{{- if regexMatch "^https?://[^/]*@|://[^/@]*:[^/]*@" .Values.repository.url }}
+{{- fail "`repository.url` has credentials, which would stand in the pod: put them into a Secret, and name it in `repository.credentials`" }}
+{{- end }}
+{{- if regexMatch "postgres(ql)?://[^\\s:/@]*:\\S*@|://[^/?#\\s]*:[^/?#\\s]*@|[?&](ssl)?password=" (toYaml .Values.config) }}
+{{- fail "`config` has a URL with a password, which would stand in a ConfigMap: put the URL into a Secret, and name it in `store.existingSecret` or, as the variable of another setting, in `extraEnv`" }}
+{{- end }}
+{{- if and .Values.store.existingSecret (hasKey .Values.config "store") }}
+{{- fail "`config.store` and `store.existingSecret` are the same setting: leave one out" }}
+{{- end }}
+{{- end }}
+
+{{/* An address to listen on at a port: [the root, the port] */}}
+{{- define "clade.bind" -}}
+{{- $address := (index . 0).Values.bindAddress }}
+{{- if and (contains ":" $address) (not (hasPrefix "[" $address)) }}{{ $address = printf "[%s]" $address }}{{ end }}
+{{- printf "%s:%d" $address (index . 1) }}
 {{- end }}
 
 {{/* The arguments of the daemon */}}
@@ -155,22 +256,22 @@ allow.yaml: |
 - {{ printf "--path=%s" .Values.repository.path | quote }}
 - {{ printf "--interval=%s" .Values.repository.interval | quote }}
 - --data-dir=/var/lib/clade
-- --listen={{ .Values.bindAddress }}:4433
-- --admin-listen={{ .Values.bindAddress }}:4434
+- {{ printf "--listen=%s" (include "clade.bind" (list . 4433)) | quote }}
+- {{ printf "--admin-listen=%s" (include "clade.bind" (list . 4434)) | quote }}
 {{- if or .Values.config .Values.existingConfigMap }}
 - --config={{ if .Values.existingConfigMap }}/etc/clade/settings{{ else }}/etc/clade/config{{ end }}/clade.yaml
 {{- end }}
 {{- if eq $credentials.type "token" }}
-- --git-token-file=/etc/clade/git/{{ $credentials.tokenKey }}
+- {{ printf "--git-token-file=/etc/clade/git/%s" $credentials.tokenKey | quote }}
 {{- else if eq $credentials.type "basic" }}
 - {{ printf "--git-username=%s" $credentials.username | quote }}
-- --git-password-file=/etc/clade/git/{{ $credentials.passwordKey }}
+- {{ printf "--git-password-file=/etc/clade/git/%s" $credentials.passwordKey | quote }}
 {{- else if eq $credentials.type "ssh" }}
-- --ssh-key-file=/etc/clade/git/{{ $credentials.sshKey }}
+- {{ printf "--ssh-key-file=/etc/clade/git/%s" $credentials.sshKey | quote }}
 - --ssh-known-hosts-file=/etc/clade/config/known_hosts
 {{- end }}
 {{- if include "clade.named" .Values.repository.ca }}
-- --git-ca-file=/etc/clade/git-ca/{{ .Values.repository.ca.key }}
+- {{ printf "--git-ca-file=/etc/clade/git-ca/%s" .Values.repository.ca.key | quote }}
 {{- end }}
 {{- if ne .Values.repository.verify.mode "off" }}
 - --verify={{ .Values.repository.verify.mode }}
@@ -186,25 +287,25 @@ allow.yaml: |
 - --tls-key=/etc/clade/tls/tls.key
 {{- end }}
 {{- if include "clade.named" .Values.tls.clientCA }}
-- --tls-client-ca=/etc/clade/client-ca/{{ .Values.tls.clientCA.key }}
+- {{ printf "--tls-client-ca=/etc/clade/client-ca/%s" .Values.tls.clientCA.key | quote }}
 {{- with .Values.tls.clientCA.crlKey }}
-- --tls-client-crl=/etc/clade/client-ca/{{ . }}
+- {{ printf "--tls-client-crl=/etc/clade/client-ca/%s" . | quote }}
 {{- end }}
 {{- end }}
 {{- if .Values.tls.allow }}
 - --tls-allow=/etc/clade/config/allow.yaml
 {{- end }}
 {{- if .Values.access.tokens.existingSecret }}
-- --tokens-file=/etc/clade/tokens/{{ .Values.access.tokens.key }}
+- {{ printf "--tokens-file=/etc/clade/tokens/%s" .Values.access.tokens.key | quote }}
 {{- end }}
 {{- if .Values.access.allowAnonymous }}
 - --allow-anonymous
 {{- end }}
 {{- if .Values.webhook.existingSecret }}
-- --webhook-secret-file=/etc/clade/webhook/{{ .Values.webhook.key }}
+- {{ printf "--webhook-secret-file=/etc/clade/webhook/%s" .Values.webhook.key | quote }}
 {{- end }}
 {{- if .Values.forge.existingSecret }}
-- --forge-token-file=/etc/clade/forge/{{ .Values.forge.key }}
+- {{ printf "--forge-token-file=/etc/clade/forge/%s" .Values.forge.key | quote }}
 {{- end }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
@@ -217,13 +318,13 @@ allow.yaml: |
 {{- if include "clade.files" . }}
 - name: config
   configMap:
-    name: {{ include "clade.fullname" . }}
+    name: {{ include "clade.fullname" . | quote }}
     defaultMode: 0440
 {{- end }}
 {{- with .Values.existingConfigMap }}
 - name: settings
   configMap:
-    name: {{ . }}
+    name: {{ . | quote }}
     defaultMode: 0440
 {{- end }}
 {{- if ne $credentials.type "none" }}

@@ -1,0 +1,272 @@
+//! What helm makes of values that are long, odd or at odds with each other.
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::helm;
+use crate::table::each_row;
+
+const BASE: &str =
+    "{repository: {url: 'https://git.example.com/groups.git'}, access: {allowAnonymous: true}}";
+
+/// Runs `helm template` with values beside the smallest ones; returns the objects, or the error.
+fn rendered(release: &str, values: &str) -> Option<Result<Vec<Value>, String>> {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (base, values) = (write("base.yaml", BASE), write("values.yaml", values));
+    let arguments = ["template", release, "charts/clade", "-n", "123", "-f", &base, "-f", &values];
+    let done = helm(&arguments)?;
+    if !done.status.success() {
+        return Some(Err(String::from_utf8(done.stderr).unwrap()));
+    }
+    let text = String::from_utf8(done.stdout).unwrap();
+    // Unlike one of JSON, this value has no key twice.
+    let read = |it| serde_json::to_value(serde_yaml::Value::deserialize(it).unwrap()).unwrap();
+    let all = serde_yaml::Deserializer::from_str(&text).map(read);
+    Some(Ok(all.filter(|it: &Value| !it.is_null()).collect()))
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    objects.iter().find(|it| it["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+}
+
+fn workload(objects: &[Value]) -> &Value {
+    objects.iter().find(|it| it.pointer("/spec/template").is_some()).unwrap()
+}
+
+/// Returns every label, annotation and selector that is not a text.
+fn not_texts(value: &Value, found: &mut Vec<String>) {
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        if ["labels", "annotations", "matchLabels", "nodeSelector", "data"].contains(&key.as_str())
+        {
+            let all = inner.as_object().unwrap().iter().filter(|it| !it.1.is_string());
+            found.extend(all.map(|(name, value)| format!("{key}.{name}: {value}")));
+        }
+        let is_name =
+            ["name", "namespace", "path", "key", "secretName", "image"].contains(&key.as_str());
+        if is_name && !inner.is_string() {
+            found.push(format!("{key}: {inner}"));
+        }
+        not_texts(inner, found);
+    }
+    for inner in value.as_array().into_iter().flatten() {
+        not_texts(inner, found);
+    }
+}
+
+/// The name of a Service is a label of DNS that begins with a letter.
+fn is_service_name(name: &str) -> bool {
+    name.len() <= 63
+        && name.starts_with(|it: char| it.is_ascii_lowercase())
+        && name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
+        && !name.ends_with('-')
+}
+
+#[test]
+fn every_name_is_valid() {
+    let (long, dots) = ("a".repeat(53), format!("{}.bcdefg", "a".repeat(46)));
+    let rows = [
+        ("clade", "", ""),
+        (&long, "", ""),
+        (&dots, "", ""),
+        ("my.clade", "", ""),
+        ("1clade", "", ""),
+        ("123", "", ""),
+        ("true", "", ""),
+        ("x", "fullnameOverride: 'true'", ""),
+        ("x", "fullnameOverride: '123'", ""),
+        ("x", "fullnameOverride: ", &"b".repeat(63)),
+        ("x", "fullnameOverride: ", &format!("{}--bb", "b".repeat(51))),
+        ("x", "fullnameOverride: ", &format!("{}.-bbbbbb", "b".repeat(51))),
+        ("x", "nameOverride: ", &"n".repeat(80)),
+        ("x", "nameOverride: ", &format!("{}-.n", "n".repeat(62))),
+    ];
+    each_row(rows, |(release, value, rest)| {
+        for persistence in [false, true] {
+            let values = format!(
+                "{value}{rest}\npersistence: {{enabled: {persistence}}}\ningress: {{enabled: true}}\nautoscaling: {{enabled: true}}\n"
+            );
+            let Some(objects) = rendered(release, &values) else { return };
+            let objects = objects.unwrap();
+            let mut found = Vec::new();
+            for object in &objects {
+                not_texts(object, &mut found);
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                assert!(is_service_name(name), "{release} {value}: {}: {name}", object["kind"]);
+            }
+            assert!(found.is_empty(), "{release} {value}: {found:?}");
+            let most = if persistence { 52 } else { 55 };
+            let name = workload(&objects)["metadata"]["name"].as_str().unwrap();
+            assert!(name.len() <= most, "{release} {value}: {name}");
+        }
+    });
+}
+
+/// Every text that YAML may take for something else.
+const ODD: &str = r##"
+commonLabels: {"n": "1", t: "true"}
+podLabels: {"n": "2", app.kubernetes.io/version: "0x1f"}
+podAnnotations: {"n": "1", lines: "a\nb: c\n", quotes: "it's \"x\"", checksum/config: mine}
+service: {annotations: {a: "true", b: "{}\n"}, labels: {"n": "3"}}
+serviceAccount: {name: "123", annotations: {a: "1"}}
+priorityClassName: "123"
+image: {registry: "", repository: "123", tag: "1.0"}
+extraEnv: [{name: A, value: "1"}, {name: B, value: "a: b\n\"c\""}]
+persistence: {enabled: true, storageClass: "123", size: "1", annotations: {a: "1"}}
+ingress: {enabled: true, className: "123", hosts: [{host: "123", paths: [{path: "/a: b#", pathType: Prefix}]}]}
+access: {tokens: {existingSecret: "123", key: "1.5"}}
+tls: {existingSecret: "1", clientCA: {existingSecret: "12", key: "1"}}
+store: {existingSecret: "1", key: "a: #"}
+config: {fetch-limit: 4294967296, write-trailer: ["a: b", "  lead\n\ntrail\n", "ä\t\"x'"]}
+test: {tokenSecret: "1", tokenKey: "1"}
+nodeSelector: {a: "1"}
+repository:
+  branch: "1.0"
+  path: "a\"b"
+  knownHosts: "  lead\nx\n\n  y: #\n"
+  credentials: {type: basic, username: "a\"b\nc: d", existingSecret: "123", passwordKey: "pass: #"}
+"##;
+
+#[test]
+fn a_text_stays_a_text() {
+    for (release, more) in [("7", ""), ("clade", "existingConfigMap: '123'\n")] {
+        let Some(objects) = rendered(release, &format!("{ODD}{more}")) else { return };
+        let objects = objects.unwrap();
+        let mut found = Vec::new();
+        objects.iter().for_each(|it| not_texts(it, &mut found));
+        assert!(found.is_empty(), "{found:?}");
+        let pod = &workload(&objects)["spec"]["template"];
+        assert_eq!(pod["metadata"]["annotations"]["lines"], "a\nb: c\n");
+        assert_eq!(pod["metadata"]["labels"]["n"], "2", "that of the pods wins");
+        let container = &pod["spec"]["containers"][0];
+        let arguments = container["args"].as_array().unwrap();
+        assert!(arguments.contains(&json!("--git-username=a\"b\nc: d")), "{arguments:?}");
+        let secret = json!({"secretKeyRef": {"name": "1", "key": "a: #"}});
+        assert_eq!(container["env"][0], json!({"name": "CLADE_STORE", "valueFrom": secret}));
+        let files = &of_kind(&objects, "ConfigMap")["data"];
+        assert_eq!(files["known_hosts"], "lead\nx\n\n  y: #\n");
+        if more.is_empty() {
+            let config: Value =
+                serde_yaml::from_str(files["clade.yaml"].as_str().unwrap()).unwrap();
+            let odd: Value = serde_yaml::from_str(ODD).unwrap();
+            assert_eq!(config, odd["config"]);
+        }
+    }
+}
+
+#[test]
+fn a_pod_has_the_time_that_its_grace_period_needs() {
+    let rows = [
+        ("{}", 35),
+        ("config: {grace: 60s}", 70),
+        ("config: {grace: 500ms}", 11),
+        ("config: {grace: 1m 30s}", 100),
+        ("config: {grace: 1h}", 3610),
+        ("{preStopSleepSeconds: 100}", 130),
+        ("{extraArgs: ['--grace=60s']}", 70),
+        ("{extraArgs: ['--grace', 60s]}", 70),
+        ("{extraEnv: [{name: CLADE_GRACE, value: 60s}]}", 70),
+        ("{terminationGracePeriodSeconds: 33}", 33),
+        ("{terminationGracePeriodSeconds: 3000000}", 3_000_000),
+    ];
+    each_row(rows, |(values, seconds)| {
+        let Some(objects) = rendered("clade", values) else { return };
+        let objects = objects.unwrap();
+        let spec = &workload(&objects)["spec"]["template"]["spec"];
+        assert_eq!(spec["terminationGracePeriodSeconds"], seconds, "{values}");
+    });
+}
+
+#[test]
+fn a_deployment_with_a_claim_stops_its_pod_first() {
+    let claim = |more: &str| {
+        format!("extraVolumes: [{{name: a, persistentVolumeClaim: {{claimName: a{more}}}}}]\n")
+    };
+    let rolling =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    let recreate = json!({"type": "Recreate"});
+    let chosen = format!("{}strategy: {{type: RollingUpdate}}\n", claim(""));
+    each_row(
+        [
+            ("{}".to_owned(), &rolling),
+            (claim(""), &recreate),
+            (claim(", readOnly: true"), &rolling),
+            ("strategy: {type: Recreate}".to_owned(), &recreate),
+            (chosen, &json!({"type": "RollingUpdate"})),
+        ],
+        |(values, strategy)| {
+            let Some(objects) = rendered("clade", &values) else { return };
+            assert_eq!(workload(&objects.unwrap())["spec"]["strategy"], *strategy, "{values}");
+        },
+    );
+}
+
+#[test]
+fn the_temporary_directory_is_mounted_once() {
+    let own = "{extraVolumes: [{name: tmp, emptyDir: {}}], extraVolumeMounts: [{name: tmp, mountPath: /tmp}]}";
+    each_row([("{tmpSizeLimit: 1Gi}", Some("1Gi")), (own, None)], |(values, limit)| {
+        let Some(objects) = rendered("clade", values) else { return };
+        let objects = objects.unwrap();
+        let pod = &workload(&objects)["spec"]["template"]["spec"];
+        let count = |list: &Value, key: &str, value: &str| {
+            list.as_array().unwrap().iter().filter(|it| it[key] == value).count()
+        };
+        assert_eq!(
+            count(&pod["containers"][0]["volumeMounts"], "mountPath", "/tmp"),
+            1,
+            "{values}"
+        );
+        assert_eq!(count(&pod["volumes"], "name", "tmp"), 1, "{values}");
+        let volumes = pod["volumes"].as_array().unwrap();
+        let volume = volumes.iter().find(|it| it["name"] == "tmp").unwrap();
+        assert_eq!(volume["emptyDir"]["sizeLimit"].as_str(), limit, "{values}");
+    });
+}
+
+#[test]
+fn a_network_policy_lets_out_what_is_added() {
+    let rule = r"{ports: [{protocol: TCP, port: 5432}]}";
+    let values = format!("networkPolicy: {{enabled: true, extraEgress: [{rule}]}}");
+    let Some(objects) = rendered("clade", &values) else { return };
+    let objects = objects.unwrap();
+    let egress = of_kind(&objects, "NetworkPolicy")["spec"]["egress"].as_array().unwrap();
+    assert_eq!(egress.len(), 3);
+    assert_eq!(egress[2], json!({"ports": [{"protocol": "TCP", "port": 5432}]}));
+}
+
+#[test]
+fn what_would_not_work_is_refused() {
+    let rows = [
+        ("{fullnameOverride: Clade_x}", "fullnameOverride"),
+        ("{fullnameOverride: '---'}", "fullnameOverride"),
+        ("{nameOverride: 'a b'}", "nameOverride"),
+        ("{commonLabels: {app.kubernetes.io/name: x}}", "by which Services find the pods"),
+        ("{podLabels: {app.kubernetes.io/instance: x}}", "by which Services find the pods"),
+        ("{extraVolumes: [{name: data, emptyDir: {}}]}", "has the name `data`"),
+        ("{extraEnv: [{name: A, value: 1}]}", "extraEnv"),
+        ("{terminationGracePeriodSeconds: 32}", "at least 33"),
+        ("{config: {grace: 60s}, terminationGracePeriodSeconds: 35}", "must be more than"),
+        ("{config: {grace: 60}}", "`grace` is `60`: write a duration"),
+        ("{config: {store: 'postgres://u:p@h/d'}}", "has a URL with a password"),
+        ("{config: {store: 'postgres://u:p/w@h/d'}}", "has a URL with a password"),
+        ("{config: {store: 'postgres://h/d?password=x'}}", "has a URL with a password"),
+        ("{config: {git-proxy: 'http://u:p@h:3128'}}", "has a URL with a password"),
+        ("{config: {store: 'postgres://h/d'}, store: {existingSecret: s}}", "the same setting"),
+        ("{repository: {url: 'https://u:p@h/x'}}", "`repository.url` has credentials"),
+        ("{repository: {url: 'https://token@h/x'}}", "`repository.url` has credentials"),
+        ("{networkPolicy: {enabled: true, gitPorts: []}}", "gitPorts"),
+        ("{autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 2}}", "is more than"),
+    ];
+    each_row(rows, |(values, reason)| {
+        let Some(done) = rendered("clade", values) else { return };
+        let Err(said) = done else { panic!("{values} is taken") };
+        assert!(said.contains(reason), "{values}: {said}");
+    });
+    let fine = "config: {store: 'postgres://clade@h:5432/d', git-proxy: 'http://h:3128/a@b'}";
+    let Some(done) = rendered("clade", fine) else { return };
+    assert_eq!(done.err(), None);
+}
