@@ -9,7 +9,7 @@ mod source;
 mod text;
 mod trusted;
 
-pub use directory::{DirectoryListing, FactsDirectory, list_files};
+pub use directory::{DirectoryListing, FactsDirectory, list_files, newest_facts};
 pub use extensions::{ExtensionNames, is_authorisation, usual_extension_name};
 pub use file::{FILE_BYTES, read_file, too_long};
 pub use read::{NodeFacts, is_envelope, read_facts, with_certname};

@@ -1,11 +1,14 @@
 //! Directories of facts files.
 #![expect(clippy::disallowed_methods, reason = "facts are files")]
 
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rayon::prelude::*;
 
@@ -16,7 +19,7 @@ use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use super::text::{WantedFacts, read_wanted};
 use crate::model::{Map, Node, Value, map_memory, value_memory};
 
-/// The endings of facts files, in the order in which they are looked up.
+/// The endings of facts files. Of files that are equally new, that with the first of these counts.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// What stands before the ending of a file with the trusted data of a node.
@@ -97,46 +100,44 @@ impl FactsDirectory {
         Self { read, ..self }
     }
 
-    /// Returns the facts of a node, and the trusted data that its file has beside them.
+    /// Returns the facts of a node, and the trusted data that its file has beside them. Of several files the
+    /// newest counts.
     ///
     /// # Errors
     ///
     /// Returns an error if the directory or a file cannot be read, or the file is half written or has the
     /// facts of another node.
     pub fn facts(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
-        Ok(self.facts_in_file(certname)?.map(|(_, facts)| facts))
+        Ok(newest_facts(std::slice::from_ref(self), certname)?.map(|(_, facts)| facts))
     }
 
-    /// Returns the facts of a node as [`Self::facts`], with the path of their file.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error as [`Self::facts`] does.
-    pub fn facts_in_file(
-        &self,
-        certname: &str,
-    ) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
+    /// Returns the facts files that a node has here.
+    fn files_of(&self, certname: &str) -> Result<Vec<FactsFile<'_>>, FactsFileError> {
         if certname.is_empty() || certname.starts_with('.') || certname.contains(['/', '\\', '\0'])
         {
-            return Ok(None);
+            return Ok(Vec::new());
         }
+        let mut files = Vec::new();
         for ending in ENDINGS {
             let path = self.path.join(format!("{certname}.{ending}"));
-            let read = (self.read)(&path).and_then(|bytes| {
-                let read = bytes.map(|it| read_cached(&it, certname));
-                read.transpose().map_err(|error| error.to_string())
-            });
-            match read {
-                Ok(None) => {}
-                Ok(Some(facts)) => return Ok(Some((path, facts))),
-                Err(reason) => return Err(FactsFileError::File { path, reason }),
+            match modified(&path) {
+                Ok(modified) => files.push(FactsFile { path, modified, directory: self }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(FactsFileError::File { path, reason: error.to_string() });
+                }
             }
         }
+        Ok(files)
+    }
+
+    /// Returns an error if the directory is not there and must be, or cannot be examined.
+    fn check_presence(&self) -> Result<(), FactsFileError> {
         match std::fs::metadata(&self.path) {
             Err(error) if self.absence == Absence::Error || error.kind() != ErrorKind::NotFound => {
                 Err(self.unreadable(&error))
             }
-            _ => Ok(None),
+            _ => Ok(()),
         }
     }
 
@@ -160,8 +161,15 @@ impl FactsDirectory {
         for entry in std::fs::read_dir(&self.path).map_err(|error| self.unreadable(&error))? {
             let path = entry.map_err(|error| self.unreadable(&error))?.path();
             if let Some((certname, rank)) = node_of_file(&path) {
-                let first = found.entry(certname).or_insert(rank);
-                *first = rank.min(*first);
+                match found.entry(certname) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(rank);
+                    }
+                    Entry::Occupied(mut entry) => {
+                        let newest = self.newest(entry.key(), [*entry.get(), rank]);
+                        entry.insert(newest);
+                    }
+                }
             } else if let Some(certname) = node_of_trusted_data(&path) {
                 trusted.push((path, certname));
             }
@@ -170,18 +178,27 @@ impl FactsDirectory {
             return Err(FactsFileError::Empty(self.path.clone()));
         }
         let known: HashSet<OsString> = found.keys().cloned().collect();
-        let mut files: Vec<PathBuf> = found
-            .into_iter()
-            .filter_map(|(mut name, rank)| {
-                name.push(".");
-                name.push(ENDINGS.get(rank)?);
-                Some(self.path.join(name))
-            })
-            .collect();
+        let mut files: Vec<PathBuf> =
+            found.into_iter().map(|(certname, rank)| self.file(&certname, rank)).collect();
         files.sort();
         trusted.retain(|(_, certname)| !known.contains(OsStr::new(certname)));
         trusted.sort();
         Ok(DirectoryListing { files, trusted_without_facts: trusted })
+    }
+
+    /// Returns the path of a node's file with one of the endings.
+    fn file(&self, certname: &OsStr, rank: usize) -> PathBuf {
+        let mut name = certname.to_owned();
+        name.push(".");
+        name.push(ENDINGS.get(rank).copied().unwrap_or_default());
+        self.path.join(name)
+    }
+
+    /// Returns which of two endings the file has that [`Self::facts`] reads.
+    fn newest(&self, certname: &OsStr, mut ranks: [usize; 2]) -> usize {
+        ranks.sort_by_key(|rank| (Reverse(modified(&self.file(certname, *rank)).ok()), *rank));
+        let [newest, _] = ranks;
+        newest
     }
 
     fn unreadable(&self, error: &std::io::Error) -> FactsFileError {
@@ -235,6 +252,54 @@ pub fn list_files(files: &[PathBuf], wanted: WantedFacts<'_>, each: &mut dyn FnM
         let read: Vec<Listed> = some.par_iter().map(|path| listed(path, wanted)).collect();
         read.into_iter().for_each(&mut *each);
     }
+}
+
+/// A facts file of a node.
+struct FactsFile<'d> {
+    path: PathBuf,
+    modified: SystemTime,
+    directory: &'d FactsDirectory,
+}
+
+impl FactsFile<'_> {
+    /// Reads the facts of a node, if the file is still there.
+    fn read(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
+        let read = (self.directory.read)(&self.path).and_then(|bytes| {
+            let read = bytes.map(|it| read_cached(&it, certname));
+            read.transpose().map_err(|error| error.to_string())
+        });
+        read.map_err(|reason| FactsFileError::File { path: self.path.clone(), reason })
+    }
+}
+
+/// Returns the facts of a node as [`FactsDirectory::facts`], with the path of their file: the newest one in any of the
+/// directories. A Puppet Server whose format of facts was changed leaves the old files where they are.
+///
+/// # Errors
+///
+/// Returns an error as [`FactsDirectory::facts`] does.
+pub fn newest_facts(
+    directories: &[FactsDirectory],
+    certname: &str,
+) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
+    let mut files = Vec::new();
+    for directory in directories {
+        files.extend(directory.files_of(certname)?);
+    }
+    // Of files that are equally new the first counts.
+    files.sort_by_key(|it| Reverse(it.modified));
+    for file in files {
+        if let Some(facts) = file.read(certname)? {
+            return Ok(Some((file.path, facts)));
+        }
+    }
+    directories.iter().try_for_each(FactsDirectory::check_presence)?;
+    Ok(None)
+}
+
+/// Returns when a file was written.
+fn modified(path: &Path) -> std::io::Result<SystemTime> {
+    std::fs::metadata(path)?.modified()
 }
 
 /// Returns the certname that the name of a facts file has, and where its ending stands in the order of the look-up; `None`
@@ -333,6 +398,38 @@ mod tests {
         }
     }
 
+    /// Sets how many days after 1970 files were written.
+    fn set_days(directory: &tempfile::TempDir, days: &[(&str, u64)]) {
+        for (name, day) in days {
+            let file = std::fs::File::options().write(true).open(directory.path().join(name));
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_hours(24 * day);
+            file.unwrap().set_modified(time).unwrap();
+        }
+    }
+
+    #[test]
+    fn of_several_files_of_a_node_the_newest_counts() {
+        let (kept, facts) = directory(&[
+            ("web1.json", r#"{"a": "json"}"#),
+            ("web1.yaml", "a: yaml\n"),
+            ("web1.yml", "a: yml\n"),
+        ]);
+        for (days, expected) in
+            [([1, 2, 3], "yml"), ([1, 3, 2], "yaml"), ([3, 2, 1], "json"), ([2, 2, 2], "json")]
+        {
+            let [json, yaml, yml] = days;
+            set_days(&kept, &[("web1.json", json), ("web1.yaml", yaml), ("web1.yml", yml)]);
+            let node = facts.node("web1", &Unlimited).unwrap().unwrap();
+            assert_eq!(node.fact["a"], json!(expected), "{days:?}");
+            let file = kept.path().join(format!("web1.{expected}"));
+            assert_eq!(facts.files().unwrap(), [file], "{days:?}");
+        }
+        // One that cannot be used is an error, though there is an older one.
+        set_days(&kept, &[("web1.yaml", 5)]);
+        std::fs::write(kept.path().join("web1.json"), "{").unwrap();
+        assert!(matches!(facts.facts("web1"), Err(FactsFileError::File { .. })));
+    }
+
     #[test]
     fn an_absent_directory_is_an_error_unless_it_may_be_absent() {
         let directory = tempfile::tempdir().unwrap();
@@ -401,6 +498,8 @@ mod tests {
             (".hidden.json", "{}"),
             (".hidden.trusted.json", "{}"),
         ]);
+        let names = ["web1.json", "web1.yaml", "web1.yml", "web2.yml", "web2.yaml"];
+        set_days(&kept, &names.map(|name| (name, 1)));
         let expected = [
             ("trusted", "json"),
             ("web1", "json"),

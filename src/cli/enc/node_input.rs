@@ -12,7 +12,7 @@ use super::input::read_if_there;
 use super::puppet::Puppet;
 use crate::cli::output::{Output, one_line};
 use crate::cli::serve::EncFacts;
-use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, trusted_data};
+use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, newest_facts, trusted_data};
 use crate::model::{Map, Node, Value};
 
 /// What a request says of a node.
@@ -84,14 +84,11 @@ fn facts(enc: &EncSettings, puppet: &Puppet) -> Result<Option<(PathBuf, Map<Stri
             .map(|it| FactsDirectory::new(it).or_absent())
             .collect(),
     };
-    for directory in directories {
-        let as_root = |path: &Path| read_if_there(path).map_err(|error| error.to_string());
-        if let Some((path, facts)) = directory.read_by(as_root).facts_in_file(&enc.node)? {
-            // Agents fill these files, so trusted data in them prove nothing.
-            return Ok(Some((path, facts.fact)));
-        }
-    }
-    Ok(None)
+    let as_root = |path: &Path| read_if_there(path).map_err(|error| error.to_string());
+    let directories: Vec<_> = directories.into_iter().map(|it| it.read_by(as_root)).collect();
+    let found = newest_facts(&directories, &enc.node)?;
+    // Agents fill these files, so trusted data in them prove nothing.
+    Ok(found.map(|(path, facts)| (path, facts.fact)))
 }
 
 /// Reads what the signed certificate of a node says; only Puppet's authority has it.

@@ -1,5 +1,8 @@
 //! What `clade enc` sends to the daemon about a node.
 
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
 use indoc::indoc;
 use serde_json::json;
 
@@ -71,6 +74,34 @@ fn a_cache_in_yaml_is_as_good() {
     machine.write("puppet.conf", format!("vardir = {}\n", machine.path("data")));
     let done = machine.enc("web1.example.com", &["--server", &url(&daemon)]);
     assert_eq!((classes(&done), done.stderr.as_str()), (vec!["apt".to_owned()], ""));
+}
+
+#[test]
+fn the_newest_of_several_files_of_facts_counts() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    machine.write("puppet.conf", format!("vardir = {}\n", machine.path("data")));
+    // What a Puppet Server wrote before its format of facts was changed.
+    let paths = [
+        machine.write(
+            "data/server_data/facts/web1.example.com.json",
+            FACTS.replace("Debian", "RedHat"),
+        ),
+        machine.write(
+            "data/server_data/facts/web1.example.com.yaml",
+            YAML.replace("Debian", "RedHat"),
+        ),
+        machine.write("data/yaml/facts/web1.example.com.yaml", YAML),
+    ];
+    each_row([([1, 2, 3], true), ([3, 1, 2], false), ([1, 3, 2], false)], |(ages, is_debian)| {
+        for (path, days) in paths.iter().zip(ages) {
+            let time = UNIX_EPOCH + Duration::from_hours(24 * days);
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        }
+        let done = machine.enc("web1.example.com", &["--server", &url(&daemon)]);
+        assert_eq!((!classes(&done).is_empty(), done.stderr.as_str()), (is_debian, ""));
+    });
 }
 
 #[test]
