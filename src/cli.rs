@@ -35,6 +35,7 @@ mod schema;
 mod serve;
 mod settings;
 mod shell;
+mod size_limit;
 mod status;
 mod test;
 mod translate;

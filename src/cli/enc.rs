@@ -29,6 +29,7 @@ use super::command_line::CommandLine;
 use super::output::{DataFormat, Output, one_line};
 use super::settings::{FileOf, SettingsFile};
 use crate::diagnostic::visible;
+use super::size_limit::outlive_size_limits_alone;
 use health::DaemonHealth;
 use last_good::LastGood;
 use node_input::NodeInput;
@@ -53,6 +54,10 @@ impl EncSettings {
     pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Exit {
         let began = Instant::now();
         let format = self.format;
+        // An answer that is too large to be kept is printed all the same.
+        if let Err(error) = outlive_size_limits_alone() {
+            output.note(&format!("clade enc: {}", one_line(&error)));
+        }
         let document = self.layered(line).and_then(|enc| enc.document(began, output));
         let document = document.and_then(|document| laid_out(document, format));
         match document.and_then(|document| output.data_in_full(&document)) {

@@ -17,6 +17,7 @@ use super::reload::{self, Reloader, SettingsReloader};
 use super::supervisor::Shutdown;
 use super::{allocator, controller, ending, listeners, store_lock, supervisor};
 use crate::cli::Exit;
+use crate::cli::size_limit::outlive_size_limits;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
 use crate::http::{
@@ -48,7 +49,7 @@ pub(super) fn run(serve: ServeSettings, layering: Layering) -> Result<Exit> {
         // Before anything that may take long: from here on a signal ends the daemon in order.
         let signals = supervisor::Signals::catch()?;
         let hangups = reload::hangups()?;
-        supervisor::outlive_size_limits()?;
+        outlive_size_limits()?;
         let shutdown = Shutdown::default();
         let settings_reloader = SettingsReloader { log, layering };
         tokio::select! {

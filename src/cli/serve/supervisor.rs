@@ -31,12 +31,6 @@ pub(super) async fn supervise() {
     }
 }
 
-/// Makes a write beyond the limit of the size of files an error, as on a full disk; else the signal ends the process.
-pub(super) fn outlive_size_limits() -> Result<()> {
-    // Waited for once, the signal ends the process no more.
-    catch(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
-}
-
 fn catch(kind: SignalKind) -> Result<UnixSignal> {
     signal(kind).context("cannot wait for signals")
 }

@@ -1,7 +1,9 @@
 //! No daemon answers, or its answer is an error.
 
+use std::process::Command;
+
 use super::{FACTS, Machine, classes, repository, url};
-use crate::program::{Daemon, Done, GitRepository};
+use crate::program::{Daemon, Done, GitRepository, clade, started_by};
 use crate::table::each_row;
 
 /// A machine with one last good answer.
@@ -117,6 +119,24 @@ fn an_answer_that_cannot_be_kept_is_still_an_answer() {
 fn names_that_lead_elsewhere_are_refused_before_any_request() {
     let machine = Machine::new();
     let outside = machine.write("outside.json", FACTS);
+#[test]
+fn a_limit_of_the_size_of_files_does_not_end_the_run() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let puppet = machine.write("puppet.conf", "vardir = /nonexistent\n");
+    let (server, cache) = (url(&daemon), machine.path("cache"));
+    let arguments = ["enc", "n", "--server", &server, "--puppet-conf", &puppet, "--cache-dir"];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -f 0; exec "$0" "$@""#]);
+    let mut command = started_by(limited, &clade(&[&arguments[..], &[&cache]].concat()));
+    let done = Done::from(command.output().unwrap());
+    assert!(classes(&done).is_empty());
+    let reason = "/answers/n.json`: File too large (os error 27)\n";
+    assert!(done.stderr.ends_with(reason), "{}", done.stderr);
+    assert_eq!(std::fs::read_dir(format!("{cache}/answers")).unwrap().count(), 0);
+}
+
     let facts = machine.path("facts");
     each_row(
         ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""],
