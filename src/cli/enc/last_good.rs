@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
 
+/// How far a clock may be set back, such as by NTP, while the ages of answers stay known.
+const CLOCK_STEP: SignedDuration = SignedDuration::from_mins(1);
+
 /// Where the last good answer of a node is kept.
 pub(super) struct LastGood {
     answers: Cache,
@@ -45,7 +48,7 @@ impl LastGood {
             .with_context(|| format!("cannot keep this answer in `{}`", path.display()))
     }
 
-    /// Returns the stored answer, if it is at most `max_stale` old.
+    /// Returns the stored answer, if it is at most `max_stale` old, and its age is known.
     pub(super) fn take(&self, max_stale: Duration) -> Result<Kept> {
         if max_stale.is_zero() {
             bail!("`--max-stale 0` allows no last good answer");
@@ -59,9 +62,14 @@ impl LastGood {
             false => unreadable(&error),
         })?;
         let mut kept: Kept = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
-        // A clock that was set back makes nothing older.
-        let age = Timestamp::now().duration_since(kept.answered_at).max(SignedDuration::ZERO);
-        kept.age = age.unsigned_abs();
+        let age = Timestamp::now().duration_since(kept.answered_at);
+        if age < -CLOCK_STEP {
+            // It may be of any age, and would be used for ever.
+            bail!(
+                "the last good answer is of a time to come: the clock was set back, so its age is not known"
+            );
+        }
+        kept.age = age.max(SignedDuration::ZERO).unsigned_abs();
         if kept.age > max_stale {
             let (age, most) = (rounded(kept.age), rounded(max_stale));
             bail!("the last good answer is {age} old, and `--max-stale` allows {most}");
@@ -116,6 +124,12 @@ mod tests {
             .unwrap();
         let error = kept.take(day).unwrap_err().to_string();
         assert!(error.ends_with("h old, and `--max-stale` allows 24h"), "{error}");
+        let minutes = |it: i64| Timestamp::now() + SignedDuration::from_mins(it);
+        for (ahead, is_usable) in [(0, true), (2, false), (60, false), (-23 * 60, true)] {
+            let time = minutes(ahead);
+            std::fs::write(&file, format!("{{\"answered_at\":\"{time}\",{rest}")).unwrap();
+            assert_eq!(kept.take(day).is_ok(), is_usable, "{ahead}");
+        }
         std::fs::write(&file, "{\"answered").unwrap();
         let error = kept.take(day).unwrap_err().to_string();
         assert!(error.contains("cannot be read"), "{error}");

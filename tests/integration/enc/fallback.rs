@@ -58,6 +58,10 @@ fn an_answer_that_is_too_old_or_damaged_is_not_used() {
             format!("{{\"answered_at\":\"2020-01-01T00:00:00Z\",{rest}"),
             "h old, and `--max-stale` allows 24h\n",
         ),
+        (
+            format!("{{\"answered_at\":\"2100-01-01T00:00:00Z\",{rest}"),
+            "the last good answer is of a time to come: the clock was set back, so its age is not known\n",
+        ),
         (kept[..kept.len() / 2].to_owned(), "line 1 column "),
         (String::new(), "line 1 column 0\n"),
     ] {
@@ -116,10 +120,6 @@ fn an_answer_that_cannot_be_kept_is_still_an_answer() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused_before_any_request() {
-    let machine = Machine::new();
-    let outside = machine.write("outside.json", FACTS);
-#[test]
 fn a_limit_of_the_size_of_files_does_not_end_the_run() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
@@ -137,6 +137,10 @@ fn a_limit_of_the_size_of_files_does_not_end_the_run() {
     assert_eq!(std::fs::read_dir(format!("{cache}/answers")).unwrap().count(), 0);
 }
 
+#[test]
+fn names_that_lead_elsewhere_are_refused_before_any_request() {
+    let machine = Machine::new();
+    let outside = machine.write("outside.json", FACTS);
     let facts = machine.path("facts");
     each_row(
         ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""],

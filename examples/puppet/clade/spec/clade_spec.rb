@@ -159,6 +159,10 @@ RSpec.describe Puppet::Node::Clade do
     kept = JSON.parse(File.read(file))
     File.write(file, JSON.generate(kept.merge('answered_at' => '2020-01-01T00:00:00Z')))
     expect { find }.to raise_error(Puppet::Error, /no last good answer/)
+    later = (Time.now + 3600).utc.iso8601
+    File.write(file, JSON.generate(kept.merge('answered_at' => later)))
+    expect { find }.to raise_error(Puppet::Error, /no last good answer/)
+    expect(@warnings.last).to match(/is of a time to come, so its age is not known/)
     File.write(file, '{"answered')
     expect { find }.to raise_error(Puppet::Error, /no last good answer/)
   end

@@ -8,6 +8,9 @@ require 'puppet/file_system'
 module PuppetX::Clade
   # The last good answer of each node, for when no server answers.
   class LastGood
+    # How far, in seconds, a clock may be set back, such as by NTP, while the ages of answers stay known.
+    CLOCK_STEP = 60
+
     Kept = Struct.new(:answer, :age)
 
     def initialize(settings)
@@ -28,12 +31,18 @@ module PuppetX::Clade
       Puppet.warning("This answer for #{name} cannot be kept: #{e.message}")
     end
 
-    # Returns an answer that is not too old, or nil.
+    # Returns an answer that is not too old, and whose age is known, or nil.
     def take(kind, name)
       return nil unless @settings.max_stale.positive?
 
       kept = JSON.parse(File.read(path(kind, name), encoding: 'UTF-8'))
-      age = [(Time.now - Time.iso8601(kept['answered_at'])).round, 0].max
+      age = (Time.now - Time.iso8601(kept['answered_at'])).round
+      if age < -CLOCK_STEP
+        # The clock was set back: the answer may be of any age, and would stand in for ever.
+        Puppet.warning("The last good answer for #{name} is of a time to come, so its age is not known")
+        return nil
+      end
+      age = [age, 0].max
       age <= @settings.max_stale ? Kept.new(kept['answer'], age) : nil
     rescue Errno::ENOENT
       nil
