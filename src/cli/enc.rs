@@ -27,9 +27,10 @@ use super::Exit;
 use super::client::DEFAULT_SERVER;
 use super::command_line::CommandLine;
 use super::output::{DataFormat, Output, one_line};
+use super::serve::EncFacts;
 use super::settings::{FileOf, SettingsFile};
-use crate::diagnostic::visible;
 use super::size_limit::outlive_size_limits_alone;
+use crate::diagnostic::visible;
 use health::DaemonHealth;
 use last_good::LastGood;
 use node_input::NodeInput;
@@ -53,11 +54,11 @@ impl EncSettings {
     /// server's log stderr.
     pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Exit {
         let began = Instant::now();
-        let format = self.format;
         // An answer that is too large to be kept is printed all the same.
         if let Err(error) = outlive_size_limits_alone() {
             output.note(&format!("clade enc: {}", one_line(&error)));
         }
+        let format = self.format;
         let document = self.layered(line).and_then(|enc| enc.document(began, output));
         let document = document.and_then(|document| laid_out(document, format));
         match document.and_then(|document| output.data_in_full(&document)) {
@@ -93,11 +94,13 @@ impl EncSettings {
         if let Some(reason) = unusable {
             output.note(&format!("clade enc: {reason}"));
         }
+        let bare = input.bare_body().filter(|_| self.facts == EncFacts::Optional);
         let request = EncRequest {
             servers,
             identity: &identity,
             node: &self.node,
             body: &input.body(),
+            bare: bare.as_deref(),
             connect: self.connect_timeout,
             deadline: began + self.timeout,
         };
@@ -110,8 +113,8 @@ impl EncSettings {
                 }
                 return Ok(text);
             }
-            Ok(EncAnswer::Refused(reason)) if !self.stale_on_conflict => bail!(reason),
-            Ok(EncAnswer::Refused(reason)) => anyhow::Error::msg(reason),
+            Ok(EncAnswer::Refused { reason, .. }) if !self.stale_on_conflict => bail!(reason),
+            Ok(EncAnswer::Refused { reason, .. }) => anyhow::Error::msg(reason),
             Err(error) => error,
         };
         let Some(kept) = kept else { return Err(reason) };

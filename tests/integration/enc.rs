@@ -5,6 +5,7 @@ mod certificates;
 mod facts;
 mod fallback;
 mod offline;
+mod refused_facts;
 mod ruby;
 pub(crate) mod servers;
 mod unknown_facts;

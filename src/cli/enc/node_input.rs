@@ -63,8 +63,17 @@ impl NodeInput {
     pub(super) fn body(&self) -> String {
         match &self.fact {
             Some(fact) => json!({"fact": fact, "trusted": self.trusted}).to_string(),
-            None => json!({"trusted": self.trusted}).to_string(),
+            None => self.text_without_facts(),
         }
+    }
+
+    /// Writes the same without the facts, if there are any.
+    pub(super) fn bare_body(&self) -> Option<String> {
+        self.fact.is_some().then(|| self.text_without_facts())
+    }
+
+    fn text_without_facts(&self) -> String {
+        json!({"trusted": self.trusted}).to_string()
     }
 
     /// Returns the node, and the files that say what it is.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
+use ureq::http::StatusCode;
 
 use super::health::DaemonHealth;
 use crate::classification::SEE_DETAILS;
@@ -29,6 +30,8 @@ pub(super) struct EncRequest<'a> {
     pub(super) identity: &'a Identity,
     pub(super) node: &'a str,
     pub(super) body: &'a str,
+    /// The body without facts, where there are facts and they are optional.
+    pub(super) bare: Option<&'a str>,
     pub(super) connect: Duration,
     pub(super) deadline: Instant,
 }
@@ -38,7 +41,7 @@ pub(super) enum EncAnswer {
     /// The ENC document.
     Document { text: String, commit: Option<String> },
     /// That this node cannot be classified, and why: another daemon would say the same.
-    Refused(String),
+    Refused { kind: ErrorKind, reason: String },
 }
 
 impl EncRequest<'_> {
@@ -70,20 +73,51 @@ impl EncRequest<'_> {
     }
 
     fn send_to(&self, server: &str, timeouts: Timeouts) -> Result<EncAnswer> {
-        let daemon = Client::new(server, self.identity, timeouts)?;
-        let answer = judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)?;
-        Ok(match answer {
-            EncAnswer::Refused(reason) => {
-                EncAnswer::Refused(match reason.strip_suffix(SEE_DETAILS) {
-                    Some(report) => {
-                        let server = without_secrets(server);
-                        with_advice(report, &[self.node, "--server", &server])
-                    }
-                    None => reason,
-                })
+        let until = Instant::now() + timeouts.total;
+        let reply = self.post(server, self.body, timeouts)?;
+        let refuses_facts =
+            matches!(reply.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE);
+        let answer = judge(reply, server).or_else(|error| {
+            let left = until.saturating_duration_since(Instant::now());
+            let timeouts = Timeouts { connect: timeouts.connect.min(left), total: left };
+            let bare = self.bare.filter(|_| refuses_facts && !left.is_zero());
+            bare.and_then(|bare| self.check_without_facts(server, bare, timeouts)).ok_or(error)
+        });
+        Ok(match answer? {
+            EncAnswer::Refused { kind, reason } => {
+                EncAnswer::Refused { kind, reason: self.with_own_advice(reason, server) }
             }
             document @ EncAnswer::Document { .. } => document,
         })
+    }
+
+    /// Returns the conflict or the error of a rule that a node has without its facts, which the daemon refused. Any
+    /// other answer is that of a node without facts, and not of this one.
+    fn check_without_facts(
+        &self,
+        server: &str,
+        bare: &str,
+        timeouts: Timeouts,
+    ) -> Option<EncAnswer> {
+        match judge(self.post(server, bare, timeouts).ok()?, server).ok()? {
+            refused @ EncAnswer::Refused {
+                kind: ErrorKind::ClassificationConflict | ErrorKind::RuleEvaluationError,
+                ..
+            } => Some(refused),
+            EncAnswer::Refused { .. } | EncAnswer::Document { .. } => None,
+        }
+    }
+
+    fn post(&self, server: &str, body: &str, timeouts: Timeouts) -> Result<TextReply> {
+        let daemon = Client::new(server, self.identity, timeouts)?;
+        Ok(daemon.post(&format!("/enc/{}", self.node), body)?)
+    }
+
+    fn with_own_advice(&self, reason: String, server: &str) -> String {
+        match reason.strip_suffix(SEE_DETAILS) {
+            Some(report) => with_advice(report, &[self.node, "--server", &without_secrets(server)]),
+            None => reason,
+        }
     }
 }
 
@@ -108,10 +142,10 @@ fn judge(reply: TextReply, server: &str) -> Result<EncAnswer> {
     };
     match error.kind() {
         Some(
-            ErrorKind::ClassificationConflict
+            kind @ (ErrorKind::ClassificationConflict
             | ErrorKind::RuleEvaluationError
-            | ErrorKind::NotFound,
-        ) => Ok(EncAnswer::Refused(error.msg)),
+            | ErrorKind::NotFound),
+        ) => Ok(EncAnswer::Refused { kind, reason: error.msg }),
         _ => bail!("`{server}` answers {}: {}", reply.status, error.msg),
     }
 }
@@ -120,11 +154,11 @@ fn judge(reply: TextReply, server: &str) -> Result<EncAnswer> {
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn fuzz_answer(status: u16, text: &str) -> Option<String> {
-    let status = ureq::http::StatusCode::from_u16(status).ok()?;
+    let status = StatusCode::from_u16(status).ok()?;
     let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
     match judge(reply, "https://clade.example").ok()? {
         EncAnswer::Document { text, .. } => Some(text),
-        EncAnswer::Refused(_) => None,
+        EncAnswer::Refused { .. } => None,
     }
 }
 
@@ -143,7 +177,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, text: &str) -> Result<EncAnswer, String> {
-        let status = ureq::http::StatusCode::from_u16(status).unwrap();
+        let status = StatusCode::from_u16(status).unwrap();
         let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
         judge(reply, "https://clade.example").map_err(|error| error.to_string())
     }
@@ -181,7 +215,9 @@ mod tests {
             (404, "<html>", false),
         ] {
             match answer(status, text) {
-                Ok(EncAnswer::Refused(reason)) => assert!(refused && reason == "M", "{text}"),
+                Ok(EncAnswer::Refused { reason, .. }) => {
+                    assert!(refused && reason == "M", "{text}")
+                }
                 Ok(EncAnswer::Document { .. }) => panic!("{text}"),
                 Err(error) => assert!(!refused, "{error}"),
             }

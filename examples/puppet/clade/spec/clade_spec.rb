@@ -183,6 +183,63 @@ RSpec.describe Puppet::Node::Clade do
     expect(other.requests).to be_empty
   end
 
+  describe 'when a server refuses the facts' do
+    let(:facts) { { 'kernel' => 'Linux' } }
+    let(:too_large) { [413, '{"kind":"payload-too-large","msg":"too large"}'] }
+
+    # Keeps an answer, so that it could stand in.
+    def asked_before(*answers)
+      stub([200, GOOD.merge('classes' => { 'old' => {} })], *answers).tap do |server|
+        configure(server.entry)
+        find(facts: facts)
+      end
+    end
+
+    it 'finds a conflict, or an error of a rule, without them' do
+      error = CONFLICT.merge('kind' => 'rule-evaluation-error', 'msg' => 'too long')
+      [[413, CONFLICT], [400, CONFLICT], [413, error]].each_with_index do |(status, reason), index|
+        server = asked_before([status, '<html>'], [500, reason])
+        second = stub([200, GOOD])
+        configure([server.entry, second.entry])
+        File.utime(Time.now, Time.now + index + 1, "#{@home}/conf/classifier.yaml")
+        expect { find(facts: facts) }.to raise_error(Puppet::Error, /could not classify web1: #{reason['msg']}/)
+        full, bare = server.requests.last(2).map { |it| it['body'] }
+        expect([full['fact'], bare['fact']]).to eq([facts, nil])
+        expect(bare['trusted']).to eq(full['trusted'])
+        expect(second.requests).to be_empty
+      end
+    end
+
+    it 'asks the next server, and uses no answer without them' do
+      [[200, GOOD.merge('classes' => {})], [404, '{"kind":"not-found","msg":"x"}'], [503, '{}']].each_with_index do |bare, index|
+        first = stub(too_large, bare)
+        second = stub([200, GOOD])
+        configure([first.entry, second.entry])
+        File.utime(Time.now, Time.now + index + 1, "#{@home}/conf/classifier.yaml")
+        expect(find(facts: facts).classes).to eq(GOOD['classes'])
+        expect([first, second].map { |it| it.requests.size }).to eq([2, 1])
+        expect(second.requests.first['body']['fact']).to eq(facts)
+      end
+    end
+
+    it 'uses the last good answer, or fails' do
+      asked_before(too_large, [200, GOOD], too_large, [200, GOOD])
+      expect(find(facts: facts).classes).to eq('old' => {})
+      expect(@warnings.last).to match(/answers 413: too large; for web1 the last good answer stands in/)
+      expect { find('web2', facts: facts) }.to raise_error(Puppet::Error, /answers 413: too large; there is no last good/)
+    end
+
+    it 'asks once where there are none, or where something else is wrong' do
+      [[too_large, {}], [[503, '{}'], facts], [[401, '{}'], facts]].each_with_index do |(answer, sent), index|
+        server = stub(answer, [500, CONFLICT])
+        configure(server.entry)
+        File.utime(Time.now, Time.now + index + 1, "#{@home}/conf/classifier.yaml")
+        expect { find(facts: sent) }.to raise_error(Puppet::Error, /no last good answer/)
+        expect(server.requests.size).to eq(1)
+      end
+    end
+  end
+
   it 'says of a conflict what an agent would need the details for, without the values' do
     web, base, db = %w[Web Base Database].map { |name| { 'name' => name } }
     differ = [

@@ -9,9 +9,15 @@ module PuppetX::Clade
   # No server answered.
   class Unanswered < Puppet::Error; end
 
+  # A server refuses the facts: they are too many, or it cannot read them.
+  class FactsRefused < Unanswered; end
+
   # A server answered that this node cannot be classified. Another would say the same, and an older
   # answer would hide it.
   class Refused < Puppet::Error; end
+
+  # A server does not know the node, or not what it needs to know of it.
+  class NotFound < Refused; end
 
   # What a node carries for the function `clade::data`.
   module ConfigData
@@ -41,9 +47,10 @@ module PuppetX::Clade
 
     # Returns classes, parameters, environment and config data of a node.
     def classify(name, body)
+      bare = body.reject { |key, _| key == 'fact' } unless body['fact'].empty?
       answer('nodes', name) do
-        @servers.ask(Classifier.method(:classified?)) do |server, http|
-          http.post("#{server.prefix}/v1/classified/nodes/#{name}", JSON.generate(body))
+        @servers.ask(body, Classifier.method(:classified?), bare: bare) do |server, http, sent|
+          http.post("#{server.prefix}/v1/classified/nodes/#{name}", JSON.generate(sent))
         end
       end
     end
@@ -53,7 +60,9 @@ module PuppetX::Clade
     # that is asked knows of the node.
     def config_data(name, body)
       answer('hiera', name) do
-        @servers.ask(->(data) { data.is_a?(Hash) }) { |_, http| http.post("/hiera/#{name}", JSON.generate(body)) }
+        @servers.ask(body, ->(data) { data.is_a?(Hash) }) do |_, http, sent|
+          http.post("/hiera/#{name}", JSON.generate(sent))
+        end
       end
     end
 

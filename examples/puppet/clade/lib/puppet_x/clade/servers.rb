@@ -10,6 +10,8 @@ module PuppetX::Clade
     ATTEMPTS = 2
     # How long, in seconds, one that failed is asked last.
     MEMORY = 30
+    # The statuses by which a server refuses the facts.
+    FACTS_REFUSED = [400, 413].freeze
 
     def initialize(settings)
       @settings = settings
@@ -17,8 +19,9 @@ module PuppetX::Clade
       @lock = Mutex.new
     end
 
-    # Yields a server and a way to ask it until an answer is usable, and returns that.
-    def ask(usable)
+    # Yields a server, a way to ask it and the body until an answer is usable, and returns that. `bare` is the body
+    # without facts: where a server refuses the facts, a conflict is looked for without them.
+    def ask(body, usable, bare: nil, &post)
       deadline = now + @settings.timeout
       reasons = []
       attempts = order.first(ATTEMPTS)
@@ -26,11 +29,13 @@ module PuppetX::Clade
         left = deadline - now
         # One that hangs must leave time for the other.
         left /= 2 unless index + 1 == attempts.size
+        finish = now + left
         begin
-          answer = judge(server, usable, within(left, server) { |http| yield server, http })
+          answer = ask_one(server, body, usable, left, &post)
           is_well(server)
           return answer
         rescue Unanswered => e
+          check_without_facts(server, bare, usable, finish - now, &post) if bare && e.is_a?(FactsRefused)
           has_failed(server)
           reasons << e.message
         end
@@ -62,6 +67,18 @@ module PuppetX::Clade
       def url(path)
         URI("#{@server.url}#{path}")
       end
+    end
+
+    def ask_one(server, body, usable, seconds)
+      judge(server, usable, within(seconds, server) { |http| yield server, http, body })
+    end
+
+    # Raises the conflict, or the error of a rule, that a node has without the facts that a server refused. Any other
+    # answer is that of a node without facts, and not of this one.
+    def check_without_facts(server, bare, usable, seconds, &post)
+      ask_one(server, bare, usable, [seconds, 0].max, &post)
+    rescue NotFound, Unanswered
+      nil
     end
 
     # Puppet Server's HTTP client has no time-out that one request could set, so the request runs
@@ -100,9 +117,11 @@ module PuppetX::Clade
       message = body.is_a?(Hash) && body['msg'] || response.reason
       kind = body.is_a?(Hash) && body['kind']
       raise Refused, Conflict.in_words(message, body['details']) if kind == 'classification-conflict'
-      raise Refused, message if %w[rule-evaluation-error not-found].include?(kind)
+      raise Refused, message if kind == 'rule-evaluation-error'
+      raise NotFound, message if kind == 'not-found'
 
-      raise Unanswered, "#{server.url} answers #{response.code}: #{message}"
+      error = FACTS_REFUSED.include?(response.code) ? FactsRefused : Unanswered
+      raise error, "#{server.url} answers #{response.code}: #{message}"
     end
 
     # Puppet Server's client names what happened in the cause only.
