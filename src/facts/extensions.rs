@@ -110,26 +110,30 @@ impl ExtensionNames {
 
 /// Returns the value of an extension as text: Puppet wraps it in a DER string, old versions do not.
 pub(super) fn extension_text(value: &[u8]) -> String {
+    String::from_utf8_lossy(string_content(value).unwrap_or(value)).into_owned()
+}
+
+/// Returns the content of a DER string, if the bytes are exactly one.
+fn string_content(bytes: &[u8]) -> Option<&[u8]> {
     /// `UTF8String`, `PrintableString` and `IA5String`.
     const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
-    let inner = match value {
-        [tag, length, rest @ ..] if STRINGS.contains(tag) && usize::from(*length) == rest.len() => {
-            rest
+    /// Set in the first byte of a length that says in how many bytes the length follows.
+    const LONG: u8 = 0x80;
+    let [tag, first, rest @ ..] = bytes else { return None };
+    if !STRINGS.contains(tag) {
+        return None;
+    }
+    let (length, content) = match first.checked_sub(LONG) {
+        None => (usize::from(*first), rest),
+        // The length is not said.
+        Some(0) => return None,
+        Some(count) => {
+            let (length, content) = rest.split_at_checked(usize::from(count))?;
+            let add = |sum: usize, byte: &u8| Some(sum.checked_mul(256)? + usize::from(*byte));
+            (length.iter().try_fold(0, add)?, content)
         }
-        [tag, 0x81, length, rest @ ..]
-            if STRINGS.contains(tag) && usize::from(*length) == rest.len() =>
-        {
-            rest
-        }
-        [tag, 0x82, high, low, rest @ ..]
-            if STRINGS.contains(tag)
-                && usize::from(*high) * 256 + usize::from(*low) == rest.len() =>
-        {
-            rest
-        }
-        plain => plain,
     };
-    String::from_utf8_lossy(inner).into_owned()
+    (length == content.len()).then_some(content)
 }
 
 #[cfg(test)]
@@ -186,18 +190,39 @@ mod tests {
 
     #[test]
     fn values_are_unwrapped() {
-        let long = "x".repeat(200);
-        let wrapped = [&[0x0c, 0x81, 200], long.as_bytes()].concat();
         let rows = [
             (b"\x0c\x03web".as_slice(), "web"),
             (b"\x13\x03web", "web"),
             (b"web", "web"),
             (b"\x0c\x09web", "\u{c}\twe\u{62}"),
-            (&wrapped, long.as_str()),
             (b"", ""),
+            (b"\x0c", "\u{c}"),
+            (b"\x0c\x80", "\u{c}\u{fffd}"),
+            (b"\x0c\x81", "\u{c}\u{fffd}"),
+            (b"\x0c\x82\x00", "\u{c}\u{fffd}\0"),
+            (b"\x0c\x89\x01\0\0\0\0\0\0\0\0", "\u{c}\u{fffd}\u{1}\0\0\0\0\0\0\0\0"),
         ];
         each_row(rows, |(value, text)| {
             assert_eq!(extension_text(value), text);
         });
+    }
+
+    /// From 128 bytes on, DER writes how many bytes the length has, and then the length.
+    #[test]
+    fn values_of_any_length_are_unwrapped() {
+        for length in [0, 1, 127, 128, 129, 130, 131, 255, 256, 257, 65_535, 65_536, 16_777_216] {
+            let text = "x".repeat(length);
+            let bytes = u32::try_from(length).unwrap().to_be_bytes();
+            let significant = bytes.iter().skip_while(|it| **it == 0).copied();
+            let mut value = vec![0x0c];
+            if length >= 128 {
+                value.push(0x80 + u8::try_from(significant.clone().count()).unwrap());
+            }
+            value.extend(if length == 0 { vec![0] } else { significant.collect() });
+            value.extend(text.as_bytes());
+            assert!(extension_text(&value) == text, "{length}");
+            value.push(b'x');
+            assert!(extension_text(&value).starts_with('\u{c}'), "{length}: not all is the string");
+        }
     }
 }
