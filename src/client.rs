@@ -164,8 +164,12 @@ impl Client {
         let mut response = self.connected(response)?;
         if !response.status().is_success() {
             let reply = self.read(response)?;
-            let no_list = ClientError::Answer(format!("`{}{path}` has no list", self.name));
-            return Err(self.json(path, &reply)?.document().err().unwrap_or(no_list));
+            let is_refusal = reply.status.is_client_error() || reply.status.is_server_error();
+            let error = match self.json(path, &reply).and_then(JsonReply::document) {
+                Err(error) => error,
+                Ok(_) => ClientError::Answer(format!("`{}{path}` has no list", self.name)),
+            };
+            return Err(if is_refusal { ClientError::Refused(error.to_string()) } else { error });
         }
         let text = response.body_mut().with_config().limit(LIST_BYTES).reader();
         list::read(text, largest, each).map_err(|reason| {

@@ -1,10 +1,12 @@
 //! `PuppetDB` as a source of nodes, by its inventory.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,6 +32,12 @@ const NAMES_MEMORY: usize = 128 << 20;
 /// The memory that a name takes beside its text.
 const NAME_OVERHEAD: usize = 48;
 
+/// How many queries that were refused are remembered.
+const REFUSED_QUERIES: usize = 10_000;
+
+/// How many characters of one are logged.
+const SHOWN_QUERY: usize = 500;
+
 const INVENTORY: &str = "/pdb/query/v4/inventory";
 
 /// A `PuppetDB`.
@@ -37,6 +45,35 @@ const INVENTORY: &str = "/pdb/query/v4/inventory";
 pub struct PuppetDb {
     node: Client,
     pages: Client,
+    refused: RefusedQueries,
+}
+
+/// The queries that `PuppetDB` has refused, by their hashes: each is reported once.
+#[derive(Debug, Default)]
+struct RefusedQueries {
+    hasher: RandomState,
+    known: Mutex<HashSet<u64>>,
+}
+
+impl RefusedQueries {
+    /// Logs that a query was refused, unless it was before.
+    fn report(&self, query: &Value, error: &ClientError) {
+        let mut known = self.known.lock();
+        if known.len() >= REFUSED_QUERIES {
+            known.clear();
+        }
+        let text = query.to_string();
+        let is_new = known.insert(self.hasher.hash_one(&text));
+        drop(known);
+        if is_new {
+            let query: String = text.chars().take(SHOWN_QUERY).collect();
+            tracing::warn!(
+                %error,
+                query,
+                "PuppetDB refuses a query; all nodes are read in its place"
+            );
+        }
+    }
 }
 
 impl PuppetDb {
@@ -47,7 +84,11 @@ impl PuppetDb {
     /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
     pub fn new(url: &str, identity: &Identity) -> Result<Self, ClientError> {
         let client = |timeout| Client::new(url, identity, Timeouts::within(timeout));
-        Ok(Self { node: client(NODE_TIMEOUT)?, pages: client(PAGE_TIMEOUT)? })
+        Ok(Self {
+            node: client(NODE_TIMEOUT)?,
+            pages: client(PAGE_TIMEOUT)?,
+            refused: RefusedQueries::default(),
+        })
     }
 }
 
@@ -100,6 +141,19 @@ impl PuppetDb {
             Ok(())
         })?;
         Ok(names)
+    }
+
+    /// Returns the names of at least the nodes that a query selects: of all where `PuppetDB` refuses the query.
+    fn covering_names(&self, query: Option<&Value>) -> Result<Vec<String>, ClientError> {
+        match (self.names(query), query) {
+            (Err(error @ ClientError::Refused(_)), Some(query)) => {
+                let names = self.names(None)?;
+                // Where it refuses every request, it is not the query that is wrong.
+                self.refused.report(query, &error);
+                Ok(names)
+            }
+            (names, _) => names,
+        }
     }
 
     /// Passes on the nodes of these names that `PuppetDB` still has, and returns how many.
@@ -166,7 +220,7 @@ impl NodeSource for PuppetDb {
         query: Option<&Value>,
         each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError> {
-        let names = self.names(query)?;
+        let names = self.covering_names(query)?;
         let (mut count, mut flow) = (0, ControlFlow::Continue(()));
         for some in names.chunks(PAGE_NODES) {
             count += self.read_named(some, &Unlimited, &mut |listed| {

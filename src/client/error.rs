@@ -22,6 +22,9 @@ pub enum ClientError {
         /// The most bytes.
         most: u64,
     },
+    /// The service refuses a request for a list by a status of its own.
+    #[error("{0}")]
+    Refused(String),
     /// The answer cannot be used, or is a refusal.
     #[error("{0}")]
     Answer(String),

@@ -3,6 +3,7 @@
 
 mod inventory;
 mod nodes;
+mod refused_queries;
 mod rules;
 mod server;
 

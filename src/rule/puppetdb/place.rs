@@ -82,6 +82,13 @@ impl<'p> FactPlace<'p> {
 
     fn dotted(&self, way: &[Segment]) -> Result<String, &'static str> {
         let nested = |pair: &[Segment]| matches!(pair, [Segment::Index(_), Segment::Index(_)]);
+        let after_quotes = |pair: &[Segment]| match pair {
+            [Segment::Key(key), Segment::Index(_)] => !is_plain(key),
+            _ => false,
+        };
+        if way.windows(2).any(after_quotes) {
+            return Err("PuppetDB finds nothing at an index right after a key in quotes");
+        }
         if way.windows(2).any(nested) {
             return Err("PuppetDB cannot be asked for arrays in arrays");
         }
@@ -92,10 +99,7 @@ impl<'p> FactPlace<'p> {
                     return Err("its index is too large");
                 }
                 Segment::Index(index) => path.extend(["[", &index.to_string(), "]"]),
-                Segment::Key(key)
-                    if key.is_empty()
-                        || key.contains(|it: char| it.is_control() || "\"\\[]".contains(it)) =>
-                {
+                Segment::Key(key) if key.is_empty() || key.contains(is_unquotable) => {
                     return Err("PuppetDB cannot be asked for such a key");
                 }
                 Segment::Key(key) if is_plain(key) => {
@@ -118,6 +122,12 @@ enum Container {
 /// Asks whether there is an array.
 pub(super) fn is_array(path: &Value) -> Value {
     is(path, Container::Array)
+}
+
+/// Returns whether no key in quotes may have a character: Java's patterns, by which `PuppetDB` reads paths, take U+2028
+/// and U+2029 for ends of lines.
+fn is_unquotable(character: char) -> bool {
+    character.is_control() || "\"\\[]\u{2028}\u{2029}".contains(character)
 }
 
 /// Returns whether a path has a key without quotes.
