@@ -119,18 +119,11 @@ pub(super) fn plan(
         Ok(Planned { changes: GroupChanges::of(hierarchy, group), answer })
     };
     match operation {
-        Operation::Create { id, body } => {
-            let group = Group { id: *id, ..read_without_id(body)? };
-            with(group, WriteOutcome::Created(*id))
-        }
-        Operation::Put { id, body } => {
-            same_id(*id, body)?;
-            let group = Group { id: *id, ..read_without_id(body)? };
-            root_stays(hierarchy, &group, body)?;
-            with(group, WriteOutcome::Put(*id))
-        }
+        Operation::Create { id, body } => with(created(*id, body)?, WriteOutcome::Created(*id)),
+        Operation::Put { id, body } => with(put(hierarchy, *id, body)?, WriteOutcome::Put(*id)),
         Operation::Edit { id, delta } => {
-            let group = edited(context, *id, delta)?;
+            let group = edited(hierarchy, *id, delta)?;
+            same_serial(context, *id, delta)?;
             with(group, WriteOutcome::Edited(*id))
         }
         Operation::Delete { id } => delete(hierarchy, *id),
@@ -156,6 +149,32 @@ pub(super) fn plan(
         Operation::RemoveEnvironment { .. } => Ok(unchanged(WriteOutcome::Done)),
         Operation::UpdateClasses { .. } => Ok(unchanged(WriteOutcome::Updated)),
     }
+}
+
+/// Returns what a write changes that says what one group is to be; none for other writes, and where what it says is not a
+/// group.
+pub(super) fn changes_of_group(
+    hierarchy: &Hierarchy,
+    operation: &Operation,
+) -> Option<GroupChanges> {
+    let group = match operation {
+        Operation::Create { id, body } => created(*id, body),
+        Operation::Put { id, body } => put(hierarchy, *id, body),
+        Operation::Edit { id, delta } => edited(hierarchy, *id, delta),
+        _ => return None,
+    };
+    Some(GroupChanges::of(hierarchy, group.ok()?))
+}
+
+fn created(id: GroupId, body: &Value) -> Result<Group, Rejection> {
+    Ok(Group { id, ..read_without_id(body)? })
+}
+
+fn put(hierarchy: &Hierarchy, id: GroupId, body: &Value) -> Result<Group, Rejection> {
+    same_id(id, body)?;
+    let group = created(id, body)?;
+    root_stays(hierarchy, &group, body)?;
+    Ok(group)
 }
 
 /// Returns the plan of a write that changes no group.
@@ -242,12 +261,10 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
 }
 
 /// Returns a group after a delta.
-fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Group, Rejection> {
-    let hierarchy = &context.estate.hierarchy;
+fn edited(hierarchy: &Hierarchy, id: GroupId, delta: &Value) -> Result<Group, Rejection> {
     let current = hierarchy.group(find(hierarchy, id)?);
     let fields = object(delta, "GroupDelta")?;
     same_id(id, delta)?;
-    same_serial(context, id, delta)?;
     if id == GroupId::ROOT && fields.contains_key("rule") {
         let others = fields.keys().any(|key| !matches!(key.as_str(), "rule" | "id"));
         return Err(Rejection::root_rule(if others { delta.clone() } else { Value::Null }));

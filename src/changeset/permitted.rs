@@ -1,10 +1,12 @@
 //! The rights that a write needs, as far as they are known before it is computed.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
-use super::operation::Operation;
+use super::operation::{self, Operation};
 use super::rejection::Rejection;
-use super::scope::{Scope, WriteGrant, first_allowing};
+use super::scope::{Scope, WriteGrant, change_group, first_allowing};
 use crate::hierarchy::{GroupKey, Hierarchy};
 use crate::model::GroupId;
 
@@ -28,13 +30,21 @@ impl<'w> PermittedWrite<'w> {
         operation: &'w Operation,
         grants: &'w [WriteGrant],
     ) -> Result<Self, Rejection> {
-        first_allowing(grants, |scope| check(scope, hierarchy, operation))?;
+        let changes = OnceCell::new();
+        first_allowing(grants, |scope| {
+            check(scope, hierarchy, operation)?;
+            // Before anything is said of other groups: whether one has the name, or is a parent.
+            match changes.get_or_init(|| operation::changes_of_group(hierarchy, operation)) {
+                Some(changes) => scope.check(hierarchy, changes),
+                None => Ok(()),
+            }
+        })?;
         Ok(Self { operation, grants })
     }
 }
 
-/// Checks what is known of a write before it is computed: where it is about a group that exists, whether a scope has
-/// the group.
+/// Checks what is known of a write before it is computed: where it is about a group, whether a scope has the group. One that
+/// is not there is in no scope that is limited to groups.
 pub(super) fn check(
     scope: &Scope,
     old: &Hierarchy,
@@ -42,28 +52,28 @@ pub(super) fn check(
 ) -> Result<(), Rejection> {
     let known = |id: GroupId| old.find(id).map(|index| old.group(index));
     match operation {
-        Operation::Create { id, body } => scope.check_make(old, *id, body),
+        Operation::Create { id, body } => scope.check_make(old, (*id, body), "make a group there"),
         Operation::Put { id, body } => match known(*id) {
             Some(_) => scope.check_reach(old, *id),
-            None => scope.check_make(old, *id, body),
+            // The same words as of a group that is there.
+            None => scope.check_make(old, (*id, body), &change_group(*id)),
         },
-        Operation::Edit { id, .. } if known(*id).is_some() => scope.check_reach(old, *id),
+        Operation::Edit { id, .. } => scope.check_reach(old, *id),
         Operation::Delete { id } => match known(*id) {
             Some(group) => scope.check_remove(old, group),
-            None => Ok(()),
+            None => scope.check_reach(old, *id),
         },
         Operation::Pin { id, .. } | Operation::Unpin { id, .. } => match known(*id) {
             Some(group) => scope.check_edit(old, group, GroupKey::Pinned),
-            None => Ok(()),
+            None => scope.check_reach(old, *id),
         },
         Operation::UnpinFromAll { .. } if !scope.has_key(GroupKey::Pinned) => {
             Err(Rejection::denied("unpin nodes", Value::Null))
         }
         Operation::RemoveEnvironment { .. } => scope.check_environments(),
         Operation::UpdateClasses { .. } => scope.check_catalogues(),
-        // What they come down to is not known yet, or the client names something that does not exist.
-        Operation::Edit { .. }
-        | Operation::UnpinFromAll { .. }
+        // What they come down to is not known yet.
+        Operation::UnpinFromAll { .. }
         | Operation::Import { .. }
         | Operation::MakeEnvironment { .. } => Ok(()),
     }

@@ -24,6 +24,9 @@ pub enum RejectionKind {
     ConflictingIds,
     /// The client lacks the permission.
     PermissionDenied,
+    /// The client lacks the permission, as for a group or parent that is not there: another commit may bring it into the
+    /// groups that the client may write.
+    PermissionUnknown,
     /// There is no such resource.
     NotFound,
     /// The group changed meanwhile.
@@ -61,6 +64,7 @@ impl RejectionKind {
             | Self::PermissionDenied
             | Self::RootRuleEdit => false,
             Self::NotFound
+            | Self::PermissionUnknown
             | Self::WriteConflict
             | Self::UniquenessViolation
             | Self::MissingReferents
@@ -72,6 +76,13 @@ impl RejectionKind {
             | Self::EnvironmentInUse
             | Self::InvalidCommit => true,
         }
+    }
+}
+
+impl RejectionKind {
+    /// Returns whether the client lacks a permission.
+    pub(crate) fn is_of_rights(self) -> bool {
+        matches!(self, Self::PermissionDenied | Self::PermissionUnknown)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::group_changes::GroupChanges;
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, changed_keys};
 use crate::model::{Group, GroupId};
 
@@ -39,11 +39,16 @@ pub(super) fn first_allowing(
     grants: &[WriteGrant],
     check: impl Fn(&Scope) -> Result<(), Rejection>,
 ) -> Result<&WriteGrant, Rejection> {
-    let mut refused = None;
+    let mut refused: Option<Rejection> = None;
     for grant in grants {
-        match check(&grant.scope) {
-            Ok(()) => return Ok(grant),
-            Err(rejection) => drop(refused.get_or_insert(rejection)),
+        match (check(&grant.scope), &mut refused) {
+            (Ok(()), _) => return Ok(grant),
+            // The words of the first, and another commit may still have the change allowed by this one.
+            (Err(Rejection { kind: kind @ RejectionKind::PermissionUnknown, .. }), Some(first)) => {
+                first.kind = kind;
+            }
+            (Err(_), Some(_)) => {}
+            (Err(rejection), None) => refused = Some(rejection),
         }
     }
     Err(refused.unwrap_or_else(|| Rejection::denied("change groups", Value::Null)))
@@ -67,19 +72,19 @@ impl Scope {
         Err(Rejection::denied(what, Value::Null))
     }
 
-    /// Checks that a group can be made below the parent that a body names, if there is such a group.
+    /// Checks that a group can be made below the parent that a body names; `what` is in the refusal.
     pub(super) fn check_make(
         &self,
         old: &Hierarchy,
-        id: GroupId,
-        body: &Value,
+        (id, body): (GroupId, &Value),
+        what: &str,
     ) -> Result<(), Rejection> {
         let parent = body.get("parent").and_then(Value::as_str).and_then(|it| it.parse().ok());
-        let is_elsewhere = |parent: GroupId| old.find(parent).is_some() && !self.has(old, parent);
-        if self.keys.is_none() && !parent.is_some_and(is_elsewhere) {
-            return Ok(());
+        match parent {
+            _ if self.keys.is_some() => Err(denied(what, id)),
+            Some(parent) if !self.has(old, parent) => Err(denied_at(old, parent, what, id)),
+            Some(_) | None => Ok(()),
         }
-        Err(denied("make a group there", id))
     }
 
     /// Returns whether the scope has a group, and allows to edit any of its keys.
@@ -92,8 +97,9 @@ impl Scope {
         if self.has(old, group) && self.keys.as_ref().is_none_or(|keys| !keys.is_empty()) {
             return Ok(());
         }
-        // The name of a group that the client may not read is not shown.
-        Err(denied(&format!("change the group {group}"), group))
+        let what = change_group(group);
+        let has_keys = self.keys.as_ref().is_none_or(|keys| !keys.is_empty());
+        Err(if has_keys { denied_at(old, group, &what, group) } else { denied(&what, group) })
     }
 
     /// Checks that the scope allows to edit a key of a group.
@@ -150,7 +156,11 @@ impl Scope {
         for group in made {
             // A parent that is new itself is checked as a new group.
             if !new.contains(&group.parent) && !self.has_whole(old, group.parent) {
-                return Err(denied(&format!("make the group \"{}\" there", group.name), group.id));
+                let what = format!("make the group \"{}\" there", group.name);
+                return Err(match &self.keys {
+                    Some(_) => denied(&what, group.id),
+                    None => denied_at(old, group.parent, &what, group.id),
+                });
             }
         }
         Ok(())
@@ -184,14 +194,30 @@ impl Scope {
         // A parent that is new is checked as a new group.
         let is_moved = before.parent != after.parent && !new.contains(&after.parent);
         if is_moved && !self.has(old, after.parent) {
-            return Err(denied(&format!("move the group \"{}\" there", before.name), before.id));
+            let what = format!("move the group \"{}\" there", before.name);
+            return Err(denied_at(old, after.parent, &what, before.id));
         }
         Ok(())
     }
 }
 
+/// Says what a client does that changes a group; the name of one that it may not read is not shown.
+pub(super) fn change_group(group: GroupId) -> String {
+    format!("change the group {group}")
+}
+
 fn denied(what: &str, group: GroupId) -> Rejection {
     Rejection::denied(what, group.to_string())
+}
+
+/// Returns the refusal for a place that the scope lacks. It says the same whether there is such a group or not, but one that
+/// is not there may come.
+fn denied_at(old: &Hierarchy, place: GroupId, what: &str, group: GroupId) -> Rejection {
+    let kind = match old.find(place) {
+        Some(_) => RejectionKind::PermissionDenied,
+        None => RejectionKind::PermissionUnknown,
+    };
+    Rejection { kind, ..denied(what, group) }
 }
 
 #[cfg(test)]

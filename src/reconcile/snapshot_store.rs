@@ -77,6 +77,11 @@ impl SnapshotStore {
         }
     }
 
+    /// Returns the live snapshot.
+    pub(super) fn live(&self) -> Option<Arc<Snapshot>> {
+        self.live.stable().map(|it| Arc::clone(it.snapshot()))
+    }
+
     /// Returns the outcome of a commit that may become live, building it before anything that is only
     /// read. Blocking.
     ///

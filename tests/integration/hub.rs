@@ -2,7 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::program::Daemon;
+
+/// Returns how a file of tokens says one.
+pub(crate) fn token_hash(token: &str) -> String {
+    let digest = Sha256::digest(token.as_bytes());
+    digest.iter().fold(String::new(), |text, it| text + &format!("{it:02x}"))
+}
 
 /// A bare repository that a daemon writes to.
 pub(crate) struct Hub {

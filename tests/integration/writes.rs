@@ -17,6 +17,7 @@ mod remotes;
 mod repeated;
 mod unchanged;
 mod workflow;
+mod rights_first;
 mod working_trees;
 
 use std::path::Path;

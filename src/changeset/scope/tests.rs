@@ -300,6 +300,61 @@ proptest! {
     }
 }
 
+/// The refusal says the same of a group or parent that is there and of one that is not, which a commit may bring.
+#[test]
+fn a_group_that_is_not_there_is_in_no_scope() {
+    const ABSENT: &str = "aaaaaaaa-0000-4000-8000-000000000009";
+    let old = Hierarchy::build(estate()).unwrap();
+    let limited = |keys: &[GroupKey]| {
+        let keys = (!keys.is_empty()).then(|| keys.iter().copied().collect());
+        [grant(Scope { groups: Some([id(A)].into()), keys })]
+    };
+    let put = |parent: &str| Operation::Put {
+        id: id(NEW),
+        body: json!({"name": NEW, "parent": parent, "classes": {}}),
+    };
+    let edit = |group: &str, delta: Value| Operation::Edit { id: id(group), delta };
+    let all = limited(&[]);
+    let classes = limited(&[GroupKey::Classes]);
+    for (grants, there, absent, kind) in [
+        (&all, put(B), put(ABSENT), RejectionKind::PermissionUnknown),
+        (&classes, put(A), put(ABSENT), RejectionKind::PermissionDenied),
+        (
+            &all,
+            edit(A1, json!({"parent": B})),
+            edit(A1, json!({"parent": ABSENT})),
+            RejectionKind::PermissionUnknown,
+        ),
+        (
+            &classes,
+            edit(A1, json!({"name": B})),
+            edit(A1, json!({"name": "free"})),
+            RejectionKind::PermissionDenied,
+        ),
+        (&all, edit(B, json!({})), edit(ABSENT, json!({})), RejectionKind::PermissionUnknown),
+        (
+            &all,
+            Operation::Delete { id: id(B) },
+            Operation::Delete { id: id(ABSENT) },
+            RejectionKind::PermissionUnknown,
+        ),
+    ] {
+        let refused = |operation| PermittedWrite::new(&old, operation, grants).unwrap_err();
+        let (there, absent) = (refused(&there), refused(&absent));
+        assert_eq!(there.kind, RejectionKind::PermissionDenied);
+        assert_eq!(absent.kind, kind, "{}", absent.message);
+        let message = absent.message.replace(ABSENT, B);
+        assert_eq!(message, there.message);
+    }
+    // With a grant for all groups, one that is not there is said to be so.
+    let everything = [WriteGrant::default()];
+    assert!(PermittedWrite::new(&old, &edit(ABSENT, json!({})), &everything).is_ok());
+    // One grant may still allow it.
+    let both = [classes, all].concat();
+    let refused = PermittedWrite::new(&old, &put(ABSENT), &both).unwrap_err();
+    assert_eq!(refused.kind, RejectionKind::PermissionUnknown);
+}
+
 #[test]
 fn environments_and_catalogues_need_a_scope_without_limits() {
     let old = Hierarchy::build(estate()).unwrap();

@@ -128,7 +128,9 @@ impl From<RejectionKind> for ErrorKind {
             RejectionKind::SchemaViolation => Self::SchemaViolation,
             RejectionKind::MalformedUuid => Self::MalformedUuid,
             RejectionKind::ConflictingIds => Self::ConflictingIds,
-            RejectionKind::PermissionDenied => Self::PermissionDenied,
+            RejectionKind::PermissionDenied | RejectionKind::PermissionUnknown => {
+                Self::PermissionDenied
+            }
             RejectionKind::NotFound => Self::NotFound,
             RejectionKind::WriteConflict => Self::WriteConflict,
             RejectionKind::UniquenessViolation => Self::UniquenessViolation,

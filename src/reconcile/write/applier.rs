@@ -66,6 +66,19 @@ impl Applier {
         }
     }
 
+    /// Returns the refusal of a write that the live snapshot does not give its client the right to.
+    pub(super) fn denied(&self, request: &WriteRequest) -> Option<WriteError> {
+        let live = self.store.live()?;
+        WritePlanner::check_rights(&live, request).err()
+    }
+
+    /// The same where no newer commit changes it: the remote need not be asked. What is read in place is newer than what
+    /// is live.
+    pub(super) fn denied_early(&self, request: &WriteRequest) -> Option<WriteError> {
+        let is_remote = self.source.kind() == SourceKind::Remote;
+        self.denied(request).filter(|it| is_remote && !it.depends_on_groups())
+    }
+
     /// Tries once more where objects are damaged, after they were fetched again.
     fn with_damage_mended<T>(
         &self,

@@ -139,7 +139,9 @@ impl DecidedWrites {
         for decided in self.0 {
             match decided {
                 Decided::Applied(queued, _) => (queued.reply)(Err(error.clone())),
-                Decided::Refused(queued, _) => (queued.reply)(Err(error.clone().of_refused())),
+                Decided::Refused(queued, refusal) => {
+                    (queued.reply)(Err(error.clone().of_refused(refusal)));
+                }
             }
         }
     }

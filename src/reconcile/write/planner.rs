@@ -87,6 +87,16 @@ impl WritePlanner {
         })
     }
 
+    /// Checks the rights of a write to a snapshot, as far as they are known before it is computed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub(super) fn check_rights(base: &Snapshot, request: &WriteRequest) -> Result<(), WriteError> {
+        let WriteRequest { operation, grants, .. } = request;
+        Self::permitted(base, operation, grants).map(|_| ())
+    }
+
     fn permitted<'w>(
         base: &Snapshot,
         operation: &'w Operation,

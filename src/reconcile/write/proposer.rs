@@ -53,6 +53,9 @@ impl Proposer {
     pub(super) fn propose(&self, write: QueuedWrite) {
         let QueuedWrite { request, reply } = write;
         let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
+        if let Some(refusal) = self.applier.denied_early(&request) {
+            return reply(Err(refusal));
+        }
             Err(error) => return reply(Err(error)),
             Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
             Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
@@ -89,16 +92,22 @@ impl Proposer {
     ) -> Result<(Tip, (Arc<Snapshot>, Changeset)), WriteError> {
         let mut is_fetched = false;
         for _ in 0..=self.settings.retries {
-            let tip = self.applier.tip()?;
+            let tip = self.applier.tip();
+            let tip = tip.map_err(|error| self.applier.denied(request).unwrap_or(error))?;
             let applied = self.applier.apply(&tip.repository, &tip.snapshot, request);
             let is_proposal = match &applied {
                 Ok((snapshot, _)) => snapshot.commit != tip.commit,
                 Err(error) => !error.depends_on_groups(),
             };
-            if is_proposal || is_fetched || self.applier.is_newest(&tip)? {
+            if is_proposal || is_fetched {
                 return Ok((tip, applied?));
             }
-            is_fetched = true;
+            match (self.applier.is_newest(&tip), applied) {
+                (Ok(true), applied) => return Ok((tip, applied?)),
+                (Ok(false), _) => is_fetched = true,
+                (Err(error), Err(refusal)) => return Err(error.of_refused(refusal)),
+                (Err(error), Ok(_)) => return Err(error),
+            }
         }
         Err(WriteError::Conflict(self.settings.retries + 1))
     }

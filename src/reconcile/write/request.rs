@@ -185,8 +185,9 @@ impl WriteError {
         }
     }
 
-    /// Returns the error of a write that was refused beside others that failed: it was in no push.
-    pub(super) fn of_refused(self) -> Self {
+    /// Returns the error of a write that is refused on a commit of which it is not known whether it is the newest, since
+    /// something failed: it was in no push. A client without rights learns nothing by that.
+    pub(super) fn of_refused(self, refusal: Self) -> Self {
         match self {
             Self::Unknown(error) => Self::Unreachable(error),
             other => other,
@@ -202,11 +203,17 @@ impl WriteError {
 impl From<PushError> for WriteError {
     fn from(error: PushError) -> Self {
         match error {
+            _ if refusal.is_of_rights() => refusal,
             PushError::Moved => Self::Conflict(1),
             PushError::Rejected(words) => Self::RemoteRejected(words),
             PushError::Failed(error) => Self::failed(error, "the repository"),
             PushError::Unknown(error) => Self::Unknown(error),
         }
+    /// Returns whether the client lacks a right, be it to a group that is not there.
+    pub(super) fn is_of_rights(&self) -> bool {
+        matches!(self, Self::Rejected(it) if it.kind.is_of_rights())
+    }
+
     }
 }
 

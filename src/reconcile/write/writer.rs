@@ -199,7 +199,9 @@ impl Writer {
                     self.proposer.propose(write);
                 }
             }
-            WriteMode::Off | WriteMode::Commit => self.write(writes),
+            WriteMode::Off | WriteMode::Commit => {
+                self.write(refuse(writes, |it| self.applier.denied_early(it)));
+            }
         }
     }
 
@@ -210,7 +212,9 @@ impl Writer {
         for _ in 0..=self.settings.retries {
             let tip = match self.applier.tip() {
                 Ok(tip) => tip,
-                Err(error) => return fail_all(writes, &error),
+                Err(error) => {
+                    return fail_all(refuse(writes, |it| self.applier.denied(it)), &error);
+                }
             };
             let since = Instant::now();
             let batch = self.apply_all(&tip, writes);
@@ -359,3 +363,18 @@ fn fail_all(writes: Vec<QueuedWrite>, error: &WriteError) {
         (write.reply)(Err(error.clone()));
     }
 }
+/// Answers the writes that are refused, and returns the others.
+fn refuse(
+    writes: Vec<QueuedWrite>,
+    refusal: impl Fn(&WriteRequest) -> Option<WriteError>,
+) -> Vec<QueuedWrite> {
+    let mut others = Vec::new();
+    for write in writes {
+        match refusal(&write.request) {
+            Some(error) => (write.reply)(Err(error)),
+            None => others.push(write),
+        }
+    }
+    others
+}
+

@@ -1,9 +1,9 @@
 //! The scopes of writes.
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::{Hub, ROOT};
+use crate::hub::token_hash as hash;
 use crate::program::Daemon;
 
 const WEB: &str = "aaaaaaaa-0000-4000-8000-000000000001";
@@ -159,11 +159,6 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let web = head.parent(0).unwrap();
     assert_eq!(web.author().email().unwrap(), "web-team@localhost");
     assert!(web.message().unwrap().contains("\nClade-Actor: web team\n"));
-}
-
-fn hash(token: &str) -> String {
-    let digest = Sha256::digest(token.as_bytes());
-    digest.iter().fold(String::new(), |text, it| text + &format!("{it:02x}"))
 }
 
 /// Starts a daemon that knows tokens, each by its own name.
