@@ -1,9 +1,8 @@
 //! Pushing commits: compare and swap, so that no other commit is lost.
 
-use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, PushOptions, RemoteCallbacks};
+use git2::PushOptions;
 
 use super::cut_history::CutHistory;
 use super::durable::{Packs, sync_commits, sync_pushed, sync_written};
@@ -13,46 +12,21 @@ use super::mirror::Mirror;
 use super::move_lock::{Move, MoveLock};
 use super::object_copy::ObjectSource;
 use super::object_guard::guard;
-use super::object_id::{id_of, oid};
+use super::object_id::oid;
 use super::options::MirrorOptions;
 use super::push_error::PushError;
+use super::push_outcome::{PushPlace, ShownBranch, outcome};
+use super::push_report::{FOLLOW_IN_PLACE, PushReport, RemoteOutput};
 use super::refs::{WATCHED, referent, short_name};
 use super::remote::Remote;
+use super::remote_branch::find_branch;
 use super::repository::Repository;
-use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
+use super::transport::{Attempt, LOCAL_PUSH, NeededRefs, check_owner, git_is_here};
 use super::working_tree::{CheckedOut, recover_all, wait_for_others};
 use crate::model::CommitId;
 
 /// The ref that names what is pushed.
 const OUTGOING: &str = "refs/clade/outgoing";
-
-/// What to do where the branch of a repository of this machine is checked out.
-const FOLLOW_IN_PLACE: &str = "follow that repository by its path and without `--data-dir`, so that its files go along, or use a bare one";
-
-/// How one try ended.
-enum Try {
-    Done,
-    Moved,
-    Rejected(String),
-    /// Nothing changed at the remote.
-    Unchanged(FetchError),
-    /// The remote may have taken it.
-    Broken(FetchError),
-    /// The repository of this machine has it, which may not outlive the machine.
-    Unsynced(FetchError),
-}
-
-impl Try {
-    fn of(moved: Result<(), PushError>) -> Self {
-        match moved {
-            Ok(()) => Self::Done,
-            Err(PushError::Moved) => Self::Moved,
-            Err(PushError::Rejected(words)) => Self::Rejected(words),
-            Err(PushError::Failed(error)) => Self::Unchanged(error),
-            Err(PushError::Unknown(error)) => Self::Unsynced(error),
-        }
-    }
-}
 
 impl Mirror {
     /// Brings to the disk what was pushed to a branch since a commit, or its last commit alone, if the remote is a
@@ -77,7 +51,7 @@ impl Mirror {
 
     /// Pushes a commit to a branch that is at `expected`, or is not there yet for none.
     ///
-    /// When the connection breaks, the remote is asked where the branch is.
+    /// Where the push itself does not say what came of it, the remote is asked where the branch is.
     ///
     /// # Errors
     ///
@@ -93,50 +67,52 @@ impl Mirror {
             PushError::Failed(FetchError::new(FetchFailure::CorruptObjects, error.to_string()))
         };
         let (repository, taken) = self.take_push_repository().map_err(|it| broken(&it))?;
-        let tried = push_once(&repository, self.remote(), self.options(), branch, commit, expected);
-        let tried = match tried {
-            Try::Done => {
-                let _refs = self.lock_refs();
-                note_pushed(&repository, branch, commit);
-                self.keep_push_repository(repository, &taken);
-                return Ok(());
-            }
-            other => other,
-        };
-        if expected.is_none() {
-            return Err(match tried {
-                Try::Rejected(words) => PushError::Rejected(words),
-                Try::Unchanged(error) => self.conflict_there(&repository, branch, error),
-                Try::Broken(error) | Try::Unsynced(error) => PushError::Unknown(error),
-                Try::Done | Try::Moved => PushError::Moved,
-            });
+        let report =
+            push_once(&repository, self.remote(), self.options(), branch, commit, expected);
+        if report == PushReport::Accepted {
+            self.note_at_remote(&repository, branch, commit);
+            self.keep_push_repository(repository, &taken);
+            return Ok(());
         }
-        // Another's commit, a hook, or a broken connection: the remote knows.
-        let fetched = self.fetch_watched(watched);
-        match (tried, fetched) {
-            (Try::Unsynced(error), _) => Err(PushError::Unknown(error)),
-            (_, Ok(fetched)) if repository.is_ancestor(commit, fetched.head).unwrap_or(false) => {
-                Ok(())
-            }
-            // Compare and swap: a receiver that is still at it cannot take this commit any more. Trying
-            // again would wait as long again.
-            (Try::Broken(error), Ok(fetched))
-                if error.failure == FetchFailure::Timeout && Some(fetched.head) != expected =>
-            {
-                Err(PushError::Failed(error))
-            }
-            (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
-            // A receiver on another machine, which we cannot end, may take it yet.
-            (Try::Broken(error), Ok(_)) if self.remote().directory().is_none() => {
-                Err(PushError::Unknown(error))
-            }
-            (Try::Rejected(words), _) => Err(PushError::Rejected(words)),
-            (Try::Unchanged(error), _) | (Try::Broken(error), Ok(_)) => {
-                Err(PushError::Failed(error))
-            }
-            (Try::Broken(error), Err(_)) => Err(PushError::Unknown(error)),
-            (Try::Moved | Try::Done, Ok(_)) => Err(PushError::Moved),
-            (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
+        let place = if self.is_of_this_machine() { PushPlace::Here } else { PushPlace::Elsewhere };
+        let Some(expected) = expected else {
+            let shown = self.shown_new(&repository, branch, commit, &report);
+            let came = outcome(report, shown, place);
+            return match came {
+                Ok(()) => {
+                    self.note_at_remote(&repository, branch, commit);
+                    Ok(())
+                }
+                Err(PushError::Failed(error)) => {
+                    Err(self.conflict_there(&repository, branch, error))
+                }
+                error => error,
+            };
+        };
+        let shown = match self.fetch_watched(watched) {
+            Ok(fetched) => ShownBranch::of(&repository, fetched.head, commit, expected),
+            Err(error) => ShownBranch::Unknown(error),
+        };
+        outcome(report, shown, place)
+    }
+
+    /// Returns where the remote shows a branch that was to be made.
+    fn shown_new(
+        &self,
+        own: &Repository,
+        branch: &str,
+        commit: CommitId,
+        report: &PushReport,
+    ) -> ShownBranch {
+        // What would have taken the push has listed it.
+        if *report == PushReport::Moved {
+            return ShownBranch::Overtaken;
+        }
+        match find_branch(own, self.remote(), self.options(), branch) {
+            Ok(None) => ShownBranch::Expected,
+            Ok(Some(found)) if found == commit => ShownBranch::Ours,
+            Ok(Some(_)) => ShownBranch::Overtaken,
+            Err(error) => ShownBranch::Unknown(error),
         }
     }
 
@@ -147,9 +123,15 @@ impl Mirror {
         }
         own.name_conflict(branch, PushError::Failed(error))
     }
+
+    /// Notes what is at the remote now, so that it is known before the next fetch.
+    fn note_at_remote(&self, repository: &Repository, branch: &str, commit: CommitId) {
+        let _refs = self.lock_refs();
+        note_pushed(repository, branch, commit);
+    }
 }
 
-/// Notes what is at the remote now, so that it is known before the next fetch.
+/// Names what is at the remote in a mirror.
 fn note_pushed(repository: &Repository, branch: &str, commit: CommitId) {
     let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
     let watched = format!("{WATCHED}{branch}");
@@ -177,8 +159,12 @@ fn push_once(
     branch: &str,
     commit: CommitId,
     expected: Option<CommitId>,
-) -> Try {
-    let unread = match push_from(repository.inner(), remote, options, branch, commit, expected) {
+) -> PushReport {
+    // A branch is compared with itself alone; what makes a new one may have to send nothing.
+    let only = |commits| NeededRefs::Only { branch: branch.to_owned(), commits };
+    let needed = expected.map_or(NeededRefs::All, |_| only(Vec::new()));
+    let goal = PushGoal { branch, commit, expected };
+    let unread = match push_from(repository.inner(), remote, options, &goal, needed) {
         Ok(tried) => return tried,
         Err(unread) => unread,
     };
@@ -186,11 +172,20 @@ fn push_once(
         Ok(cut) => cut,
         Err(error) => {
             tracing::warn!(%error, "a repository to push from cannot be made");
-            return Try::Unchanged(unread);
+            return PushReport::Unchanged(unread);
         }
     };
-    let tried = push_from(&cut.repository, remote, options, branch, commit, expected);
-    tried.unwrap_or_else(Try::Unchanged)
+    let parents = repository.parents(commit).unwrap_or_default();
+    let tried = push_from(&cut.repository, remote, options, &goal, only(parents));
+    tried.unwrap_or_else(PushReport::Unchanged)
+}
+
+/// What is pushed where.
+struct PushGoal<'g> {
+    branch: &'g str,
+    commit: CommitId,
+    /// Where the branch is; none for a new one.
+    expected: Option<CommitId>,
 }
 
 /// Tries a push from a repository. Fails where libgit2 cannot read what is there, before anything is sent.
@@ -198,22 +193,22 @@ fn push_from(
     repository: &git2::Repository,
     remote: &Remote,
     options: &MirrorOptions,
-    branch: &str,
-    commit: CommitId,
-    expected: Option<CommitId>,
-) -> Result<Try, FetchError> {
+    goal: &PushGoal<'_>,
+    needed: NeededRefs,
+) -> Result<PushReport, FetchError> {
+    let PushGoal { branch, commit, expected } = *goal;
     let attempt = Attempt::push(remote, options);
+    attempt.need_refs(needed);
     let _entered = attempt.enter();
-    let unsent = |error: git2::Error| Try::Unchanged(attempt.explain(&error));
+    let unsent = |error: git2::Error| PushReport::Unchanged(attempt.explain(&error));
     let address = match PushRoute::of(remote) {
         Ok(PushRoute::Remote(address)) => address,
         Ok(PushRoute::Git) => format!("{LOCAL_PUSH}://here"),
         Ok(PushRoute::Directory(directory)) => {
             let source = ObjectSource { repository, limits: options.objects };
-            let tried = push_to_directory(&source, &attempt, &directory, branch, commit, expected);
-            return Ok(tried);
+            return Ok(push_to_directory(&source, &attempt, &directory, goal));
         }
-        Err(words) => return Ok(Try::Rejected(words)),
+        Err(words) => return Ok(PushReport::Rejected(words)),
     };
     let named = repository.reference(OUTGOING, oid(commit), true, "push");
     let mut outlet = match named.and_then(|_| repository.remote_anonymous(&address)) {
@@ -225,104 +220,14 @@ fn push_from(
     options.remote_callbacks(output.callbacks(expected));
     let pushed = outlet.push(&[format!("{OUTGOING}:{branch}")], Some(&mut options));
     drop(options);
-    let RemoteOutput { words, refused, has_moved } = output;
-    if has_moved.get() {
-        return Ok(Try::Moved);
-    }
-    let words = on_one_line(&attempt, &words.borrow());
-    let refused = refused.into_inner().map(|it| on_one_line(&attempt, &it));
-    match (pushed, refused) {
-        (_, Some(status)) => Ok(refusal(remote, &words, &status)),
-        (Ok(()), None) => Ok(match remote.directory() {
-            Some(directory) => sync_pushed(&directory, branch, commit, expected)
-                .map_or_else(Try::Unsynced, |()| Try::Done),
-            None => Try::Done,
-        }),
-        (Err(error), None) => failed_push(&attempt, &error),
-    }
-}
-
-/// Returns how a try ended that the remote refused: by a rule of its own, or since it cannot write now.
-fn refusal(remote: &Remote, words: &str, status: &str) -> Try {
-    /// What git reports of a ref that it could not write, whatever is pushed.
-    const FAULTS: [&str; 7] = [
-        "failed to update ref",
-        "failed to lock",
-        "failed to write",
-        "unable to migrate objects",
-        "unable to create temporary object directory",
-        "transaction failed to start",
-        // The program that would have looked for them could not be started.
-        "missing necessary objects",
-    ];
-    /// What git says where the remote has no room for objects, or for the programs that unpack them.
-    const SHORTAGES: [&str; 8] = [
-        "No space left on device",
-        "Disk quota exceeded",
-        "Read-only file system",
-        "Input/output error",
-        "Permission denied",
-        "fork failed",
-        "Resource temporarily unavailable",
-        "Cannot allocate memory",
-    ];
-    // Its words advise to let the files stay behind.
-    if status == "branch is currently checked out" {
-        let instead = match remote.directory() {
-            Some(_) => FOLLOW_IN_PLACE,
-            None => "use a bare repository",
-        };
-        return Try::Rejected(format!("the branch is checked out there: {instead}"));
-    }
-    let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
-    let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
-    if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&SHORTAGES, words)) {
-        let message = format!("`{remote}` cannot take a push now: {said}");
-        return Try::Unchanged(FetchError::new(FetchFailure::Other, message));
-    }
-    Try::Rejected(said)
-}
-
-/// What a remote said during a push.
-#[derive(Default)]
-struct RemoteOutput {
-    words: RefCell<String>,
-    /// Why it refuses the ref.
-    refused: RefCell<Option<String>>,
-    has_moved: Cell<bool>,
-}
-
-impl RemoteOutput {
-    /// The most bytes of the remote's words that are kept.
-    const WORDS: usize = 4096;
-
-    /// Returns callbacks that fill this in, and end the push where the branch is not as expected.
-    fn callbacks(&self, expected: Option<CommitId>) -> RemoteCallbacks<'_> {
-        let mut callbacks = RemoteCallbacks::new();
-        callbacks.sideband_progress(|text| {
-            let mut words = self.words.borrow_mut();
-            if words.len() < Self::WORDS {
-                words.push_str(&String::from_utf8_lossy(text));
-            }
-            true
-        });
-        callbacks.push_update_reference(|_, status| {
-            if let Some(status) = status {
-                *self.refused.borrow_mut() = Some(status.to_owned());
-            }
-            Ok(())
-        });
-        callbacks.push_negotiation(move |updates| {
-            let found = updates.first().map(git2::PushUpdate::src);
-            let there = found.filter(|it| !it.is_zero()).map(id_of);
-            if there == expected {
-                return Ok(());
-            }
-            self.has_moved.set(true);
-            Err(git2::Error::from_str("the branch moved meanwhile"))
-        });
-        callbacks
-    }
+    let report = output.report(remote, &attempt, pushed)?;
+    Ok(match (report, remote.directory()) {
+        (PushReport::Accepted, Some(directory)) => {
+            sync_pushed(&directory, branch, commit, expected)
+                .map_or_else(PushReport::Unsynced, |()| PushReport::Accepted)
+        }
+        (report, _) => report,
+    })
 }
 
 /// How a push goes to the remote.
@@ -358,59 +263,27 @@ fn push_to_directory(
     source: &ObjectSource<'_>,
     attempt: &Attempt,
     directory: &Path,
-    branch: &str,
-    commit: CommitId,
-    expected: Option<CommitId>,
-) -> Try {
+    goal: &PushGoal<'_>,
+) -> PushReport {
+    let PushGoal { branch, commit, expected } = *goal;
     let there = match git2::Repository::open(directory).and_then(guard) {
         Ok(there) => there,
-        Err(error) => return Try::Unchanged(attempt.explain(&error)),
+        Err(error) => return PushReport::Unchanged(attempt.explain(&error)),
     };
     let copied = Packs::of(&there).and_then(|packs| {
         source.copy(attempt, &there, &[oid(commit)])?;
         packs.sync_added()
     });
     if let Err(error) = copied {
-        return Try::Unchanged(error);
+        return PushReport::Unchanged(error);
     }
     match CheckedOut::of(&there, &referent(&there, branch)) {
-        Ok(None) => Try::of(move_branch(&there, branch, commit, expected)),
-        Ok(Some(_)) => Try::Rejected(format!("the branch is checked out there: {FOLLOW_IN_PLACE}")),
-        Err(error) => Try::of(Err(error)),
-    }
-}
-
-/// Returns how a try ended that libgit2 has an error for; fails where that is of the objects here.
-fn failed_push(attempt: &Attempt, error: &git2::Error) -> Result<Try, FetchError> {
-    use git2::ErrorClass::{Invalid, Object, Odb, Tree};
-
-    if let Some(words) = attempt.refusal() {
-        return Ok(Try::Rejected(on_one_line(attempt, words)));
-    }
-    if error.code() == ErrorCode::NotFastForward {
-        return Ok(Try::Moved);
-    }
-    let explained = attempt.explain(error);
-    match explained.failure {
-        // A key that may read may not write: the remote says so, and the network is fine.
-        FetchFailure::AuthenticationFailed => Ok(Try::Rejected(explained.message)),
-        _ if attempt.has_sent() => Ok(Try::Broken(explained)),
-        // A malformed author is an invalid one.
-        FetchFailure::CorruptObjects | FetchFailure::Other
-            if matches!(error.class(), Invalid | Object | Odb | Tree) =>
-        {
-            Err(explained)
+        Ok(None) => PushReport::of(move_branch(&there, branch, commit, expected)),
+        Ok(Some(_)) => {
+            PushReport::Rejected(format!("the branch is checked out there: {FOLLOW_IN_PLACE}"))
         }
-        _ => Ok(Try::Unchanged(explained)),
+        Err(error) => PushReport::of(Err(error)),
     }
-}
-
-/// Writes the words of a remote on one line, without the secrets that it repeats.
-fn on_one_line(attempt: &Attempt, words: &str) -> String {
-    let lines: Vec<&str> =
-        words.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line: String = lines.join("; ").chars().filter(|it| !it.is_control()).collect();
-    attempt.hide_secrets(&line).chars().take(1000).collect()
 }
 
 impl Repository {
@@ -522,52 +395,9 @@ impl Repository {
         // git takes what is there for what is on the disk.
         sync_commits(self.inner(), commit, expected).map_err(PushError::Failed)?;
         let remote = Remote::at_path(self.inner().path());
-        match push_once(self, &remote, options, branch, commit, expected) {
-            Try::Done => Ok(()),
-            Try::Moved => Err(PushError::Moved),
-            Try::Rejected(words) => Err(PushError::Rejected(words)),
-            Try::Unsynced(error) => Err(PushError::Unknown(error)),
-            // A hook that hangs after the branch has moved changes nothing about that.
-            Try::Broken(_) if self.target_of(branch) == Some(commit) => Ok(()),
-            Try::Unchanged(error) | Try::Broken(error) => Err(PushError::Failed(error)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_remote_is_quoted_on_one_line_without_what_it_was_sent() {
-        let remote = Remote::parse("https://git.example.com/groups.git").unwrap();
-        let attempt = Attempt::push(&remote, &MirrorOptions::default());
-        attempt.note_secrets(&["ci:hunter2", "hunter2"]);
-        let long = format!("{}hunter2", "x".repeat(997));
-        for (words, expected) in [
-            ("bad header:\r\n  Basic Y2k6aHVudGVyMg==\n", "bad header:; Basic …=="),
-            ("hun\u{7}ter2 is wrong", "… is wrong"),
-            (&long, &*format!("{}…", "x".repeat(997))),
-        ] {
-            assert_eq!(on_one_line(&attempt, words), expected);
-        }
-    }
-
-    #[test]
-    fn a_remote_without_room_is_told_from_one_that_refuses() {
-        let remote = Remote::parse("https://git.example.com/groups.git").unwrap();
-        for (words, status, may_try_again) in [
-            ("", "failed to update ref", true),
-            ("", "missing necessary objects", true),
-            ("fatal: fork failed: Resource temporarily unavailable", "unpacker error", true),
-            ("error: cannot fork: Cannot allocate memory", "unpacker error", true),
-            ("No space left on device", "unpacker error", true),
-            // What a hook says is its own rule.
-            ("Resource temporarily unavailable", "pre-receive hook declined", false),
-            ("", "protected branch hook declined", false),
-        ] {
-            let is_fault = matches!(refusal(&remote, words, status), Try::Unchanged(_));
-            assert_eq!(is_fault, may_try_again, "{words} ({status})");
-        }
+        let report = push_once(self, &remote, options, branch, commit, expected);
+        // A hook that hangs after the branch has moved changes nothing about that.
+        let shown = ShownBranch::here(self, branch, commit, expected);
+        outcome(report, shown, PushPlace::Here)
     }
 }

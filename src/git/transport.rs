@@ -18,6 +18,7 @@ use git2::transport::Transport;
 
 use self::attempt::current;
 
+pub(super) use advertisement::NeededRefs;
 pub(super) use attempt::Attempt;
 pub(super) use guard::STRUCTURE;
 pub(super) use here::{check_owner, git_is_here};

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::advertisement::{Advertisement, NeededRefs};
 use super::guard::{Excess, Guard};
 use crate::config::SecretMask;
 use crate::git::failure::{FetchError, FetchFailure, failure_of};
@@ -36,6 +37,8 @@ pub(in crate::git) struct Attempt {
     received: AtomicU64,
     /// Whether the remote may have got a command that changes it.
     sent: AtomicBool,
+    /// Which refs a push needs.
+    needed: OnceLock<NeededRefs>,
     /// What is masked in what the remote says.
     secrets: OnceLock<SecretMask>,
     /// Why a hook of the remote refuses the push, in its words.
@@ -93,6 +96,7 @@ impl Attempt {
             guard: Mutex::new(guard),
             received: AtomicU64::new(0),
             sent: AtomicBool::new(false),
+            needed: OnceLock::new(),
             secrets: OnceLock::new(),
             refusal: OnceLock::new(),
             failure: OnceLock::new(),
@@ -139,6 +143,20 @@ impl Attempt {
         match self.transfer {
             Transfer::Fetch => FetchError::at(&self.remote, failure, detail),
             Transfer::Push => FetchError::of_push(&self.remote, failure, detail),
+        }
+    }
+
+    /// Notes which refs of the remote a push needs.
+    pub(in crate::git) fn need_refs(&self, needed: NeededRefs) {
+        // They are known before the remote is asked.
+        self.needed.set(needed).ok();
+    }
+
+    /// Returns what the refs go through that a remote sends first.
+    pub(super) fn advertisement(&self) -> Advertisement {
+        match self.transfer {
+            Transfer::Fetch => Advertisement::over(),
+            Transfer::Push => Advertisement::of(self.needed.get().cloned().unwrap_or_default()),
         }
     }
 

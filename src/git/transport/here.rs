@@ -96,7 +96,7 @@ impl Here {
         else {
             return Err(io::Error::other("git has no pipes"));
         };
-        let (advertisement, attempt) = (Advertisement::default(), Arc::clone(&self.attempt));
+        let (advertisement, attempt) = (self.attempt.advertisement(), Arc::clone(&self.attempt));
         Ok(Stream { group, to: Some(to), from, advertisement, attempt })
     }
 }
@@ -135,20 +135,10 @@ struct Stream {
 
 impl Stream {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
-        let count = self.advertisement.read(buffer);
-        if count > 0 {
-            return Ok(count);
-        }
-        while !self.advertisement.is_over() {
-            let mut bytes = [0; PIPE];
-            let count = self.receive_from_git(&mut bytes)?;
-            self.advertisement.take(bytes.get(..count).unwrap_or_default());
-            match self.advertisement.read(buffer) {
-                0 => {}
-                count => return Ok(count),
-            }
-        }
-        self.receive_from_git(buffer)
+        let mut advertisement = std::mem::take(&mut self.advertisement);
+        let received = advertisement.read_from(buffer, |it| self.receive_from_git(it));
+        self.advertisement = advertisement;
+        received
     }
 
     fn receive_from_git(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {

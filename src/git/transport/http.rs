@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use ureq::BodyReader;
 
 use self::session::{Session, tell};
+use super::advertisement::Advertisement;
 use super::attempt::Attempt;
 use crate::git::failure::FetchError;
 
@@ -30,7 +31,8 @@ impl Http {
             (service, slot.as_ref())
         {
             let turn = Turn::Asking(Arc::clone(session), Vec::new());
-            return Ok(Stream { attempt: Arc::clone(&self.attempt), turn });
+            let advertisement = Advertisement::over();
+            return Ok(Stream { attempt: Arc::clone(&self.attempt), turn, advertisement });
         }
         let name = match service {
             Service::UploadPackLs | Service::UploadPack => "git-upload-pack",
@@ -38,7 +40,9 @@ impl Http {
         };
         let (session, body) = Session::open(&self.attempt, name)?;
         *slot = Some(Arc::new(session));
-        Ok(Stream { attempt: Arc::clone(&self.attempt), turn: Turn::Answering(Box::new(body)) })
+        let turn = Turn::Answering(Box::new(body));
+        let advertisement = self.attempt.advertisement();
+        Ok(Stream { attempt: Arc::clone(&self.attempt), turn, advertisement })
     }
 }
 
@@ -62,6 +66,7 @@ impl SmartSubtransport for Http {
 struct Stream {
     attempt: Arc<Attempt>,
     turn: Turn,
+    advertisement: Advertisement,
 }
 
 enum Turn {
@@ -70,6 +75,13 @@ enum Turn {
 }
 
 impl Stream {
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        let mut advertisement = std::mem::take(&mut self.advertisement);
+        let received = advertisement.read_from(buffer, |it| self.answer(it));
+        self.advertisement = advertisement;
+        received
+    }
+
     fn answer(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         if let Turn::Asking(session, question) = &self.turn {
             self.attempt.note_sent(question);
@@ -86,7 +98,7 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.answer(buffer).map_err(|error| self.attempt.fail_io(error))
+        self.receive(buffer).map_err(|error| self.attempt.fail_io(error))
     }
 }
 

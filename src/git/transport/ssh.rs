@@ -17,6 +17,7 @@ use russh::{Channel, ChannelMsg};
 use tokio::runtime::{self, Runtime};
 
 use self::known_hosts::{KnownHosts, Verdict};
+use super::advertisement::Advertisement;
 use super::attempt::Attempt;
 use crate::config::read_bounded_text;
 use crate::git::failure::{FetchError, FetchFailure};
@@ -45,7 +46,8 @@ impl Ssh {
         let runtime = Background::new().map_err(fail)?;
         let (session, channel) = within(&runtime, &attempt, connect(&attempt, command))??;
         let rest = Incoming { data: Vec::new(), at: 0, complaint: Vec::new() };
-        Ok(Stream { runtime, _session: session, channel, rest, attempt })
+        let advertisement = attempt.advertisement();
+        Ok(Stream { runtime, _session: session, channel, rest, advertisement, attempt })
     }
 }
 
@@ -246,6 +248,7 @@ struct Stream {
     _session: Handle<Client>,
     channel: Channel<Msg>,
     rest: Incoming,
+    advertisement: Advertisement,
     attempt: Arc<Attempt>,
 }
 
@@ -327,7 +330,10 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.receive(buffer).map_err(|error| self.attempt.fail_io(error))
+        let mut advertisement = std::mem::take(&mut self.advertisement);
+        let received = advertisement.read_from(buffer, |it| self.receive(it));
+        self.advertisement = advertisement;
+        received.map_err(|error| self.attempt.fail_io(error))
     }
 }
 

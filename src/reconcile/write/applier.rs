@@ -66,6 +66,11 @@ impl Applier {
         }
     }
 
+    /// Returns whether a remote still shows a tip that a push found moved: it lags, or the branch went back.
+    pub(super) fn shows_no_move(&self, tip: &Tip) -> bool {
+        self.source.kind() == SourceKind::Remote && self.state.lock().head() == Some(tip.commit)
+    }
+
     /// Returns the refusal of a write that the live snapshot does not give its client the right to.
     pub(super) fn denied(&self, request: &WriteRequest) -> Option<WriteError> {
         let live = self.store.live()?;
@@ -95,9 +100,13 @@ impl Applier {
     }
 
     fn tip_once(&self) -> Result<Tip, WriteError> {
-        // After a restart an older commit is live at once, before the branch is fetched.
-        let was_fetched = self.state.lock().last_contact.is_some();
-        if !was_fetched {
+        // After a restart an older commit is live at once, before the branch is fetched; and a remote that lagged may have
+        // caught up.
+        let is_fetched = {
+            let state = self.state.lock();
+            state.last_contact.is_some() && !state.is_behind()
+        };
+        if !is_fetched {
             self.fetcher.fetch(Trigger::Write).map_err(WriteError::unfetched)?;
         }
         let (repository, WriteBranch { name, head }) = self.settled_branch()?;
@@ -169,11 +178,11 @@ impl Applier {
             let message = format!("an operator pinned the commit {pinned}: resume to write again");
             return Err(WriteError::Blocked(message));
         }
+        if state.is_behind() {
+            return Err(WriteError::lag("the remote shows a commit behind the live one"));
+        }
         if state.held().is_some() {
-            let message = match state.is_behind() {
-                true => "the remote shows a commit behind the live one: send it again, or resume",
-                false => "the branch waits for an operator: resume to write again",
-            };
+            let message = "the branch waits for an operator: resume to write again";
             return Err(WriteError::Blocked(message.to_owned()));
         }
         // It may be one to hold, also where it can be read by now: the next fetch has it built again.

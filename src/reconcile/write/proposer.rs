@@ -16,6 +16,7 @@ use crate::model::{CommitId, hex};
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::source::Source;
+use crate::reconcile::state::SourceKind;
 use crate::snapshot::Snapshot;
 
 /// How many branches one change has at most: each time that it is merged and undone takes another.
@@ -52,10 +53,10 @@ impl Proposer {
     /// all the same.
     pub(super) fn propose(&self, write: QueuedWrite) {
         let QueuedWrite { request, reply } = write;
-        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
         if let Some(refusal) = self.applier.denied_early(&request) {
             return reply(Err(refusal));
         }
+        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
             Err(error) => return reply(Err(error)),
             Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
             Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
@@ -155,6 +156,10 @@ impl Proposer {
         }
         tip.repository.resolve(branch).map_err(|error| match error {
             ResolveError::Unreadable(error) => self.unreadable(&error),
+            // The remote refused to make it, since it is there.
+            ResolveError::Unknown(_) if self.source.kind() == SourceKind::Remote => {
+                WriteError::lag("the remote does not show a branch that it has")
+            }
             ResolveError::Unknown(_) => WriteError::Conflict(1),
         })
     }

@@ -134,9 +134,23 @@ impl WriteError {
         Self::failed(error, "the mirror")
     }
 
+    /// Returns the error of a remote whose reads are older than its writes.
+    pub(super) fn lag(message: &str) -> Self {
+        let message = format!("{message}, as a replica that lags: send it again soon");
+        Self::Unreachable(FetchError { failure: FetchFailure::Other, message })
+    }
+
     /// Returns the error where nothing was changed; `here` is what would have been written on this machine.
     fn failed(error: FetchError, here: &'static str) -> Self {
         match error.failure {
+            // Not those of the client.
+            FetchFailure::AuthenticationFailed => Self::Unreachable(FetchError {
+                message: format!(
+                    "the remote refuses the credentials of the daemon: {}",
+                    error.message
+                ),
+                ..error
+            }),
             FetchFailure::DiskFull => {
                 Self::Storage(StorageError { what: here, reason: error.message })
             }
@@ -189,9 +203,15 @@ impl WriteError {
     /// something failed: it was in no push. A client without rights learns nothing by that.
     pub(super) fn of_refused(self, refusal: Self) -> Self {
         match self {
+            _ if refusal.is_of_rights() => refusal,
             Self::Unknown(error) => Self::Unreachable(error),
             other => other,
         }
+    }
+
+    /// Returns whether the client lacks a right, be it to a group that is not there.
+    pub(super) fn is_of_rights(&self) -> bool {
+        matches!(self, Self::Rejected(it) if it.kind.is_of_rights())
     }
 
     /// Returns whether the write may be applied once what is damaged is fetched again.
@@ -203,17 +223,11 @@ impl WriteError {
 impl From<PushError> for WriteError {
     fn from(error: PushError) -> Self {
         match error {
-            _ if refusal.is_of_rights() => refusal,
             PushError::Moved => Self::Conflict(1),
             PushError::Rejected(words) => Self::RemoteRejected(words),
             PushError::Failed(error) => Self::failed(error, "the repository"),
             PushError::Unknown(error) => Self::Unknown(error),
         }
-    /// Returns whether the client lacks a right, be it to a group that is not there.
-    pub(super) fn is_of_rights(&self) -> bool {
-        matches!(self, Self::Rejected(it) if it.kind.is_of_rights())
-    }
-
     }
 }
 
@@ -232,5 +246,19 @@ mod tests {
         assert_eq!(pushed.to_string(), full("the repository"));
         let away = WriteError::unfetched(failed(FetchFailure::Timeout));
         assert!(matches!(away, WriteError::Unreachable(_)), "{away}");
+    }
+
+    #[test]
+    fn the_credentials_of_the_daemon_are_not_a_right_of_the_client() {
+        let refused =
+            FetchError { failure: FetchFailure::AuthenticationFailed, message: "401".to_owned() };
+        for error in
+            [WriteError::unfetched(refused.clone()), WriteError::from(PushError::Failed(refused))]
+        {
+            assert!(matches!(error, WriteError::Unreachable(_)), "{error}");
+            let expected =
+                "nothing was changed: the remote refuses the credentials of the daemon: 401";
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }

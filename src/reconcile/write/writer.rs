@@ -209,6 +209,7 @@ impl Writer {
     fn write(&self, mut writes: Vec<QueuedWrite>) {
         // Whether the branch was fetched since the writes came.
         let mut is_fetched = false;
+        let mut lags = false;
         for _ in 0..=self.settings.retries {
             let tip = match self.applier.tip() {
                 Ok(tip) => tip,
@@ -231,6 +232,7 @@ impl Writer {
                 Err(Failure::Push(PushError::Moved)) => {
                     writes = batch.into_queued();
                     is_fetched = self.catch_up();
+                    lags = is_fetched && self.applier.shows_no_move(&tip);
                 }
                 Err(Failure::Push(PushError::Rejected(_))) if batch.len() > 1 => {
                     // The remote may refuse only one of them.
@@ -240,7 +242,12 @@ impl Writer {
                 Err(Failure::Unpushed(error)) => return batch.fail(&error),
             }
         }
-        fail_all(writes, &WriteError::Conflict(self.settings.retries + 1));
+        // Where the remote shows no move, it is not known that others came first.
+        let error = match lags {
+            true => WriteError::lag("the remote shows an older commit than it has"),
+            false => WriteError::Conflict(self.settings.retries + 1),
+        };
+        fail_all(writes, &error);
     }
 
     /// Applies writes, each to what the one before left.
@@ -358,11 +365,6 @@ impl Writer {
     }
 }
 
-fn fail_all(writes: Vec<QueuedWrite>, error: &WriteError) {
-    for write in writes {
-        (write.reply)(Err(error.clone()));
-    }
-}
 /// Answers the writes that are refused, and returns the others.
 fn refuse(
     writes: Vec<QueuedWrite>,
@@ -378,3 +380,8 @@ fn refuse(
     others
 }
 
+fn fail_all(writes: Vec<QueuedWrite>, error: &WriteError) {
+    for write in writes {
+        (write.reply)(Err(error.clone()));
+    }
+}

@@ -37,10 +37,12 @@ fn writes_are_pushed_over_https() {
     let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert!(refused.body.contains("not today"), "{}", refused.body);
-    // Credentials that may read may not always write.
+    // Credentials that may read may not always write; they are those of the daemon.
     hub.inner.config().unwrap().set_bool("http.receivepack", false).unwrap();
     let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
-    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert_eq!((refused.status, &refused.json()["kind"]), (503, &json!("remote-unreachable")));
+    assert!(refused.body.contains("the credentials of the daemon"), "{}", refused.body);
+    assert!(refused.header("Retry-After").is_some());
 }
 
 pub(super) fn file_url(hub: &Hub) -> String {
@@ -169,8 +171,8 @@ fn a_branch_that_names_another_one_stays_so_when_it_is_pushed() {
     }
 }
 
-/// Adds a commit with a malformed author and committer to a hub, and one after it; a tag stays there.
-fn add_malformed(hub: &Hub) {
+/// Adds a commit with a malformed author and committer to a hub, and one after it; a tag stays there. Returns the first.
+pub(super) fn add_malformed(hub: &Hub) -> git2::Oid {
     let (tree, head) = (hub.head().unwrap().tree_id(), hub.head_id());
     let commit = |parent: &str, who: &str| {
         let text =
@@ -183,6 +185,7 @@ fn add_malformed(hub: &Hub) {
     for name in ["refs/tags/v1", "refs/heads/main"] {
         hub.inner.reference(name, after, true, "").unwrap();
     }
+    malformed
 }
 
 #[test]
