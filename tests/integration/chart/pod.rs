@@ -238,7 +238,7 @@ fn the_test_pod_of_every_scenario_may_send_its_credentials() {
 }
 
 #[test]
-fn a_pod_may_run_as_any_uid_and_writes_only_to_its_data_and_temporary_files() {
+fn a_pod_may_run_as_any_uid_and_needs_no_more_than_its_data() {
     for (name, path) in scenarios() {
         let Some(manifests) = render(&path) else { return };
         for document in documents(&manifests) {
