@@ -216,7 +216,7 @@ mod tests {
         ] {
             match answer(status, text) {
                 Ok(EncAnswer::Refused { reason, .. }) => {
-                    assert!(refused && reason == "M", "{text}")
+                    assert!(refused && reason == "M", "{text}");
                 }
                 Ok(EncAnswer::Document { .. }) => panic!("{text}"),
                 Err(error) => assert!(!refused, "{error}"),
