@@ -244,15 +244,20 @@ fn pinning_to_a_rule_that_names_one_node_is_pinning() {
 fn writes() -> Vec<(Operation, Change)> {
     let nodes = || vec!["n".to_owned()];
     let mut all = Vec::new();
-    for (group, _) in LINEAGES {
+    for (group, lineage) in LINEAGES {
         let body = json!({"name": NEW, "parent": group, "classes": {}});
+        let parent = lineage.get(1).unwrap_or(&ROOT);
+        let edited = json!({
+            "name": group, "parent": parent, "classes": {}, "rule": ["~", "name", ".*"],
+            "variables": {"v": 1},
+        });
         let key = GroupKey::Variables;
         let delta = json!({"variables": {"v": 1}});
         let group_id = id(group);
         all.extend([
             (Operation::Create { id: id(NEW), body: body.clone() }, Change::Make(group)),
-            (Operation::Put { id: id(NEW), body: body.clone() }, Change::Make(group)),
-            (Operation::Put { id: group_id, body }, Change::Edit(group, key)),
+            (Operation::Put { id: id(NEW), body }, Change::Make(group)),
+            (Operation::Put { id: group_id, body: edited }, Change::Edit(group, key)),
             (Operation::Edit { id: group_id, delta }, Change::Edit(group, key)),
             (Operation::Delete { id: group_id }, Change::Remove(group)),
             (

@@ -87,7 +87,7 @@ fn unreachable() -> (u16, String) {
 }
 
 #[test]
-fn a_write_is_no_conflict_while_the_remote_shows_older_commits() {
+fn a_write_while_the_remote_shows_older_commits_does_not_conflict() {
     if !has_git() {
         return;
     }
@@ -128,7 +128,7 @@ fn a_write_is_no_conflict_while_the_remote_shows_older_commits() {
 }
 
 #[test]
-fn a_write_that_got_no_answer_is_no_conflict_where_the_commit_before_it_is_shown() {
+fn a_write_without_an_answer_does_not_conflict_where_the_commit_before_it_is_shown() {
     if !has_git() {
         return;
     }
