@@ -5,12 +5,13 @@
 //!
 //! 1. [`server`] accepts the connection, with TLS if that is configured, and bounds connections, memory and
 //!    time. [`observe`] gives the request an id, counts it and logs it.
-//! 2. [`router`](mod@router) has every route on one page, each with the role that it requires. [`routes`] attaches the
-//!    check to the route itself, and [`access`] knows who the caller is and what it may do.
+//! 2. [`router`](mod@router) has every route on one page, each with the role that it requires ([`routes`]). [`dispatch`]
+//!    finds the route by the segments of the path ([`route_tree`]), [`admission`] checks the role before the handler is
+//!    called, and [`access`] knows who the caller is and what it may do.
 //! 3. Extractors take from the request what a handler names: the services ([`state`]), the caller
 //!    ([`request_context`]), the snapshot that
 //!    answers ([`snapshot_context`]), the node with what its certificate proves ([`node_request`]), the
-//!    query ([`query`]). A handler reads the body itself, within limits ([`body`]).
+//!    parameters of the path ([`path_parameter`]), the query ([`query`]). A handler reads the body itself, within limits ([`body`]).
 //! 4. The handler, in a file for each resource: [`classify`], [`enc`] (with Hiera's data), [`groups`],
 //!    [`group_nodes`], [`validate`], [`writes`], [`environments`], [`update_classes`], [`check_ins`],
 //!    [`controller`], [`node_counts`], [`trends`], [`diff`], [`rule_query`], [`blame`], [`node_values`], [`service_status`],
@@ -28,8 +29,11 @@ mod server;
 
 // Routes, and who may use them
 mod access;
+mod admission;
+mod dispatch;
 mod in_process;
 mod request_schemas;
+mod route_tree;
 mod router;
 mod routes;
 mod state;
@@ -38,6 +42,7 @@ mod state;
 mod body;
 mod node_request;
 mod original_uri;
+mod path_parameter;
 mod query;
 mod request_context;
 mod snapshot_context;
@@ -93,6 +98,7 @@ mod fixture;
 
 pub(crate) use access::is_same_origin;
 pub use access::{Access, AllowedHosts, Host, LoginWays, ProxyHeader, TrustedNetwork};
+pub use dispatch::Dispatcher;
 pub use enc_cache::EncCache;
 pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};
 pub use live_status::LiveStatus;

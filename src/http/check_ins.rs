@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRef, Path, State};
+use axum::extract::{FromRef, State};
 use axum::http::header;
 use axum::response::Response;
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use super::error::{ApiError, sentence};
 use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::server::MemoryReservation;
@@ -192,7 +193,7 @@ pub(super) async fn one(
     State(reader): State<CheckInReader>,
     uri: OriginalUri,
     parameters: Parameters,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Json<types::CheckIn>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let memory = MemoryReservation::for_rows();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::access::{Caller, Role};
@@ -16,6 +16,7 @@ use super::openapi::errors::{
     ValidCommitErrors,
 };
 use super::openapi::parameters::Page;
+use super::path_parameter::PathParameter;
 use super::query::Parameters;
 use super::types::{Commit, OperatorRequest, PinRequest, Pinned, Replica, Requested, Status};
 use super::webhook::Webhooks;
@@ -158,7 +159,7 @@ pub(super) async fn commits(
 )]
 pub(super) async fn commit(
     State(controller): State<Arc<Controller>>,
-    Path(revision): Path<String>,
+    PathParameter(revision): PathParameter,
 ) -> Result<Json<Commit>, ApiError> {
     let details = REPOSITORY.run(move || controller.commit_details(&revision)).await?;
     Ok(Json(Commit::from(&details)))

@@ -30,7 +30,7 @@ pub(super) struct DecisionRequest {
 
 impl DecisionRequest {
     pub(super) fn new(log: DecisionLog, parts: &Parts) -> Self {
-        let OriginalUri(uri) = OriginalUri::of(parts);
+        let OriginalUri(uri) = OriginalUri::of(&parts.uri, &parts.extensions);
         let path = uri.path();
         let path = path.get(..path.floor_char_boundary(PATH)).unwrap_or_default().to_owned();
         let caller = RequestContext::caller(&parts.extensions);

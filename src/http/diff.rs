@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -18,6 +18,7 @@ use super::fleet::{self, Surveyor};
 use super::json_list::CHUNK;
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{ComparisonErrors, PathErrors, StoreErrors, ValidCommitErrors};
+use super::path_parameter::PathParameters;
 use super::privacy::PrivacyPolicy;
 use super::streamed::{self, Chunk};
 use super::types::{Diff, DiffSide};
@@ -56,7 +57,7 @@ pub(super) async fn diff(
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,
     State(privacy): State<PrivacyPolicy>,
-    Path((base, head)): Path<(String, String)>,
+    PathParameters([base, head]): PathParameters<2>,
 ) -> Result<Response, ApiError> {
     let turn = COMPARISONS.take().await?;
     let permit = REPOSITORY.admit().await?;

@@ -1,6 +1,5 @@
 //! Classes, environments, check-ins, and the writes that a read-only daemon refuses.
 
-use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
 
 use super::access::Caller;
@@ -8,6 +7,7 @@ use super::error::ApiError;
 use super::openapi::errors::{NotFound, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::original_uri::OriginalUri;
+use super::path_parameter::{PathParameter, PathParameters};
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{Class, Environment};
@@ -58,7 +58,7 @@ pub(super) async fn environments(context: SnapshotContext, parameters: Parameter
 pub(super) async fn environment(
     context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Response {
     let known = context.snapshot.estate.environment_names();
     let found = known.into_iter().find(|it| it.as_str() == name).cloned();
@@ -78,7 +78,7 @@ pub(super) async fn environment(
 pub(super) async fn environment_classes(
     context: SnapshotContext,
     parameters: Parameters,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Response {
     let found = context.snapshot.estate.catalogues.iter().find(|(it, _)| it.as_str() == name);
     let classes = found.into_iter().flat_map(|(name, catalogue)| Class::all_of(name, catalogue));
@@ -98,7 +98,7 @@ pub(super) async fn environment_classes(
 pub(super) async fn environment_class(
     context: SnapshotContext,
     uri: OriginalUri,
-    Path((environment, class)): Path<(String, String)>,
+    PathParameters([environment, class]): PathParameters<2>,
 ) -> Response {
     let catalogues = &context.snapshot.estate.catalogues;
     let found = catalogues.iter().find(|(it, _)| it.as_str() == environment);

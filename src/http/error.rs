@@ -114,6 +114,11 @@ impl ApiError {
         Self::new(ErrorKind::MalformedRequest, message, details)
     }
 
+    /// The path is not UTF-8.
+    pub(super) fn unreadable_path() -> Self {
+        Self::malformed_head("The path of your request cannot be read.")
+    }
+
     pub(super) fn schema_violation(submitted: Value, schema: &str, error: Value) -> Self {
         Rejection::schema_violation(submitted, schema, error).into()
     }

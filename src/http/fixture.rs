@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
 
 use super::access::{Access, Role};
+use super::dispatch::Dispatcher;
 use super::enc_cache::EncCache;
 use super::live_status::LiveStatus;
 use super::node_lookup::FactsPolicy;
 use super::privacy::PrivacyPolicy;
-use super::router::{RouteSet, router};
+use super::router::{RouteSet, dispatcher};
+use super::server::RequestHandler as _;
 use super::state::{AppState, Services};
 use crate::git::Verification;
 use crate::model::{Budget, CommitId, hex};
@@ -27,7 +27,7 @@ use crate::telemetry::Metrics;
 
 /// A daemon that follows a repository of two commits and knows a token of each role.
 pub(super) struct Fixture {
-    pub(super) router: Router,
+    pub(super) dispatcher: Dispatcher,
     pub(super) state: AppState,
     /// The commits, oldest first: the last one is live.
     pub(super) commits: [CommitId; 2],
@@ -75,12 +75,12 @@ impl Fixture {
             live: LiveStatus::until(CancellationToken::new()),
         });
         let state = AppState::new(Arc::clone(&services));
-        Self { router: router(services, set), state, commits, _directory: directory }
+        Self { dispatcher: dispatcher(services, set), state, commits, _directory: directory }
     }
 
-    /// Has the router answer a request.
+    /// Answers a request.
     pub(super) async fn answer(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.unwrap()
+        self.dispatcher.handle(request).await
     }
 }
 

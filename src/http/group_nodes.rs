@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 
 use super::blocking::{Panicked, STORE, run_yielding};
@@ -16,6 +16,7 @@ use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, Snapshot
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
@@ -47,7 +48,7 @@ pub(super) async fn list(
     context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
 ) -> Result<Response, ApiError> {
     let found = find(&context.snapshot.estate.hierarchy, &id, &uri);
     let index = found.map_err(|error| context.named(error))?;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ use super::openapi::errors::{
 use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::stream;
@@ -138,7 +139,7 @@ pub(super) async fn one(
     context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
 ) -> Result<Response, ApiError> {
     let view = view(&parameters);
     // Without what it inherits a group is as small as its document.
@@ -167,7 +168,7 @@ pub(super) async fn children(
     context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
 ) -> Result<Response, ApiError> {
     let asked = find(&context.snapshot.estate.hierarchy, &id, &uri)
         .and_then(|top| Ok((top, parameters.count("depth")?.unwrap_or(usize::MAX))));
@@ -205,7 +206,7 @@ pub(super) async fn children(
 pub(super) async fn rules(
     context: SnapshotContext,
     uri: OriginalUri,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
 ) -> Result<Response, ApiError> {
     let weight = weight(&context);
     let write = move || {

@@ -6,18 +6,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use serde::de::DeserializeOwned;
-use tower::ServiceExt as _;
 
 use super::access::{Caller, LoginWays, PeerIdentity, Requirement, Role, UnknownTokens, has_token};
 use super::blocking::{REPOSITORY, STORE};
+use super::dispatch::Dispatcher;
 use super::error::ApiError;
 use super::request_context::{Peer, RequestContext};
+use super::server::RequestHandler as _;
 use super::state::Services;
 use super::types::{BlamedCommit, Error, ErrorKind, Status};
 use crate::forge::ForgePages;
@@ -42,7 +42,7 @@ const PASSED_ON: [HeaderName; 7] = [
 /// The routes of this daemon.
 #[derive(Clone, Debug)]
 pub struct InProcessApi {
-    routes: Router,
+    routes: Dispatcher,
     services: Arc<Services>,
     address: AddressRoutes,
     /// The first segments of all paths.
@@ -136,7 +136,7 @@ impl Asker {
 
 impl InProcessApi {
     pub(super) fn new(
-        routes: Router,
+        routes: Dispatcher,
         services: Arc<Services>,
         address: AddressRoutes,
         paths: &[String],
@@ -393,11 +393,7 @@ impl InProcessApi {
         if let Some(peer) = &asker.peer {
             RequestContext::of_mut(request.extensions_mut()).peer = peer.clone();
         }
-        let response = match self.routes.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let (parts, body) = response.into_parts();
+        let (parts, body) = self.routes.handle(request).await.into_parts();
         let Ok(body) = to_bytes(body, LARGEST).await else {
             return Err(InProcessError::internal("The answer is too large for a page."));
         };

@@ -5,12 +5,13 @@
 //! node for a request takes a [`ProvedNode`], and only a [`NodeRequest`] makes one, so no handler can
 //! forget the replacement.
 
-use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
 use super::access::{Caller, Submitted};
+use super::error::ApiError;
+use super::path_parameter::PathParameter;
 use super::request_context::RequestContext;
 use super::types::NodeBody;
 use crate::facts::{trusted_data, with_certname};
@@ -24,10 +25,10 @@ pub(super) struct NodeRequest {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for NodeRequest {
-    type Rejection = PathRejection;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, PathRejection> {
-        let Path(name) = Path::<String>::from_request_parts(parts, state).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let PathParameter(name) = PathParameter::from_request_parts(parts, state).await?;
         // Without a caller nothing is kept.
         let caller = RequestContext::caller(&parts.extensions);
         let submitted = caller.map_or(Submitted::AnswerOnly, |it| it.classifies(&name));

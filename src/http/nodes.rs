@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 
@@ -18,6 +18,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::server::MemoryReservation;
@@ -83,7 +84,7 @@ pub(super) async fn one(
     State(check_ins): State<CheckIns>,
     State(privacy): State<PrivacyPolicy>,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Json<StoredNode>, ApiError> {
     let memory = MemoryReservation::for_rows();
     let wanted = name.clone();
@@ -110,7 +111,7 @@ pub(super) async fn history(
     State(privacy): State<PrivacyPolicy>,
     uri: OriginalUri,
     parameters: Parameters,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Json<Vec<StoredChange>>, ApiError> {
     let limit = page_of(&parameters)?;
     let before = parameters.time("before")?;
@@ -170,7 +171,7 @@ pub(super) async fn forget(
     State(recorder): State<CheckInRecorder>,
     caller: Caller,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<StatusCode, ApiError> {
     let wanted = name.clone();
     let forget = move || {

@@ -10,11 +10,10 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::handler::Handler;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::{Layer, Service};
@@ -49,7 +48,7 @@ impl<S> Layer<S> for ObserveLayer {
 
 /// What is known of a request until its response is logged and counted.
 #[derive(Debug)]
-struct Observation {
+pub(super) struct Observation {
     began: Instant,
     id: RequestId,
     method: Method,
@@ -58,7 +57,7 @@ struct Observation {
 
 impl Observation {
     /// Begins with a request, and gives it its id.
-    fn begin(request: &mut Request, metrics: Arc<RequestMetrics>) -> Self {
+    pub(super) fn begin(request: &mut Request, metrics: Arc<RequestMetrics>) -> Self {
         #[expect(clippy::disallowed_methods, reason = "requests take time")]
         let began = Instant::now();
         let id = RequestId::choose(request);
@@ -67,7 +66,7 @@ impl Observation {
     }
 
     /// Ends with the response, and returns it as it is sent.
-    fn end(self, response: Response) -> Response {
+    pub(super) fn end(self, response: Response) -> Response {
         let Self { began, id, method, metrics } = self;
         let mut response = as_api_error(response);
         let (status, took) = (response.status().as_u16(), began.elapsed());
@@ -108,55 +107,6 @@ where
     }
 }
 
-/// A handler whose requests are logged and counted, if there are metrics for it.
-///
-/// A layer does the same for a router, and takes a clone of a boxed service and two boxed futures for each request more.
-#[derive(Clone, Debug)]
-pub(super) struct ObservedHandler<H> {
-    handler: H,
-    metrics: Option<Arc<RequestMetrics>>,
-}
-
-impl<H> ObservedHandler<H> {
-    pub(super) fn new(handler: H, route: &str, metrics: Option<&Arc<Metrics>>) -> Self {
-        let metrics = metrics.map(|it| Arc::new(RequestMetrics::new(route, Arc::clone(it))));
-        Self { handler, metrics }
-    }
-}
-
-impl<T, S, H> Handler<T, S> for ObservedHandler<H>
-where
-    T: 'static,
-    S: 'static,
-    H: Handler<T, S, Future: Unpin>,
-{
-    type Future = ObservedAnswer<H::Future>;
-
-    fn call(self, mut request: Request, state: S) -> Self::Future {
-        let observation = self.metrics.map(|it| Observation::begin(&mut request, it));
-        ObservedAnswer { answer: self.handler.call(request, state), observation }
-    }
-}
-
-/// The answer of an [`ObservedHandler`].
-#[derive(Debug)]
-pub(super) struct ObservedAnswer<F> {
-    answer: F,
-    observation: Option<Observation>,
-}
-
-impl<F: Future<Output = Response> + Unpin> Future for ObservedAnswer<F> {
-    type Output = Response;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
-        let response = ready!(Pin::new(&mut self.answer).poll(context));
-        Poll::Ready(match self.observation.take() {
-            Some(observation) => observation.end(response),
-            None => response,
-        })
-    }
-}
-
 /// Returns a method as a label. Clients choose methods freely, so unknown ones share a label.
 fn method_label(method: &Method) -> &'static str {
     match *method {
@@ -178,8 +128,7 @@ fn as_api_error(response: Response) -> Response {
         .is_some_and(|it| it.as_bytes().starts_with(b"text/plain"));
     let status = response.status();
     if status == StatusCode::BAD_REQUEST && is_text {
-        let message = "The path of your request cannot be read.";
-        return ApiError::malformed_head(message).into_response();
+        return ApiError::unreadable_path().into_response();
     }
     response
 }

@@ -3,17 +3,17 @@
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
-use axum::http::Uri;
 use axum::http::request::Parts;
+use axum::http::{Extensions, Uri};
 
 /// The URI that the client sent. Below a base path a route sees the rest of it, and this is an extension.
 #[derive(Clone, Debug)]
 pub(super) struct OriginalUri(pub(super) Uri);
 
 impl OriginalUri {
-    pub(super) fn of(parts: &Parts) -> Self {
-        let kept = parts.extensions.get::<Self>().cloned();
-        kept.unwrap_or_else(|| Self(parts.uri.clone()))
+    pub(super) fn of(uri: &Uri, extensions: &Extensions) -> Self {
+        let kept = extensions.get::<Self>().cloned();
+        kept.unwrap_or_else(|| Self(uri.clone()))
     }
 }
 
@@ -21,6 +21,6 @@ impl<S: Sync> FromRequestParts<S> for OriginalUri {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(parts))
+        Ok(Self::of(&parts.uri, &parts.extensions))
     }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use uuid::fmt::Simple;
 
 use super::access::{Caller, PeerIdentity, Role};
+use super::route_tree::ParameterRanges;
 use crate::facts::CertificateFacts;
 
 /// One extension of a request, to which each stage adds what it knows. With one for each of them, the map of
@@ -25,6 +26,8 @@ pub(super) struct RequestContext {
     pub(super) caller: Option<Caller>,
     /// The role that the route requires of its caller.
     pub(super) required: Option<Role>,
+    /// Where the path has parameters; nowhere before the requirement of the route is checked.
+    pub(super) parameters: ParameterRanges,
 }
 
 impl RequestContext {

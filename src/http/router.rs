@@ -1,20 +1,21 @@
 //! All routes on one page, each with what it requires of callers.
 
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
-use axum::middleware::map_request;
 use axum::routing::MethodRouter;
 use tower::ServiceExt as _;
 
 use super::access::{Requirement, Role};
+use super::dispatch::{Dispatcher, Unrouted};
 use super::error::ApiError;
 use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::{NO_ROUTE, ObserveLayer};
 use super::original_uri::OriginalUri;
-use super::routes::Routes;
+use super::routes::{Route, Routes};
 use super::state::{AppState, Services};
 use super::{
     blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
@@ -34,17 +35,11 @@ pub enum RouteSet {
     Admin,
 }
 
-/// Returns the router of an address without pages.
+/// Returns what answers at an address without pages.
 #[cfg(test)]
-pub(super) fn router(services: Arc<Services>, set: RouteSet) -> Router {
+pub(super) fn dispatcher(services: Arc<Services>, set: RouteSet) -> Dispatcher {
     let metrics = Arc::clone(&services.metrics);
-    whole_api(&AppState::new(services), set, Some(&metrics))
-}
-
-/// Returns the routes of an address, with metrics if their requests are counted.
-fn whole_api(state: &AppState, set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Router {
-    let (known, unknown) = routes(set, metrics).into_router();
-    known.merge(unknown).with_state(state.clone())
+    Dispatcher::new(routes(set), AppState::new(services), Some(&metrics))
 }
 
 /// The pages for people.
@@ -77,7 +72,7 @@ pub struct HiddenRoute {
     route: String,
 }
 
-/// Returns the router of an address with pages for people, which ask the routes in the process. All is below a
+/// Returns what answers at an address with pages for people, which ask the routes in the process. All is below a
 /// base path as well, unless that is empty.
 ///
 /// The pages of the address for operators read with all routes, though others get those of operators alone there.
@@ -90,11 +85,10 @@ pub fn router_with_pages(
     set: RouteSet,
     base: &str,
     pages: impl FnOnce(InProcessApi) -> ConsolePages,
-) -> Result<Router, HiddenRoute> {
+) -> Result<Dispatcher, HiddenRoute> {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(Arc::clone(&services));
-    let all = routes(RouteSet::Whole, None);
-    let paths: Vec<String> = all.declared().iter().map(|it| it.path.clone()).collect();
+    let paths: Vec<String> = declared().into_iter().map(|it| it.path).collect();
     let (asked, address) = match set {
         // No page there can do what the address does not have.
         RouteSet::Public => (set, AddressRoutes::WithoutActions),
@@ -102,29 +96,41 @@ pub fn router_with_pages(
         RouteSet::Admin => (RouteSet::Whole, AddressRoutes::WithoutClassifier),
     };
     // What a page asks is a part of the request for the page, and is not counted beside it.
-    let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
+    let asked = Dispatcher::new(routes(asked), state.clone(), None);
+    let own = InProcessApi::new(asked, services, address, &paths);
     let ConsolePages { routes: pages, missing } = pages(own.clone());
     check_hidden(
         base,
         paths.iter().map(String::as_str).chain(pages.iter().map(|(path, _)| *path)),
     )?;
-    let missing = missing.layer(ObserveLayer::new(NO_ROUTE, &metrics));
+    let pages = |unrouted| Some(router_of_pages(pages, missing, own, unrouted, &metrics));
+    let all = Dispatcher::with_pages(routes(set), state, Some(&metrics), pages);
+    Ok(all.below(base))
+}
+
+/// Returns the router of pages, which is asked where no route of the API is at a path.
+fn router_of_pages(
+    pages: Vec<(&'static str, MethodRouter)>,
+    missing: Router,
+    api: InProcessApi,
+    unrouted: Unrouted,
+    metrics: &Arc<Metrics>,
+) -> Router {
+    let missing = missing.layer(ObserveLayer::new(NO_ROUTE, metrics));
     let observed = |router: Router, (path, methods): (&'static str, MethodRouter)| {
         let methods = methods.fallback(async |OriginalUri(uri): OriginalUri, request: Request| {
             ApiError::method_not_allowed(request.method().as_str(), uri.path())
         });
-        router.route(path, methods.layer(ObserveLayer::new(path, &metrics)))
+        router.route(path, methods.layer(ObserveLayer::new(path, metrics)))
     };
     let pages = pages.into_iter().fold(Router::new(), observed);
-    let (known, unknown) = routes(set, Some(&metrics)).into_router();
-    let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
-    // One router for both: each one more would take time of each request.
-    let whole = pages.merge(known).fallback(async move |request: Request| {
-        let is_for_people = shows_pages(&request) && !own.is_below_api(request.uri().path());
-        let router = if is_for_people { missing.clone() } else { unknown.clone() };
-        router.oneshot(request).await
-    });
-    Ok(below_base(whole, base))
+    pages.fallback(async move |request: Request| {
+        if shows_pages(&request) && !api.is_below_api(request.uri().path()) {
+            missing.clone().oneshot(request).await
+        } else {
+            Ok::<_, Infallible>(unrouted.answer(request))
+        }
+    })
 }
 
 /// Checks that a base path hides neither a route nor a page.
@@ -136,8 +142,7 @@ pub fn check_base_path(
     base: &str,
     pages: impl Iterator<Item = &'static str>,
 ) -> Result<(), HiddenRoute> {
-    let all = routes(RouteSet::Whole, None);
-    check_hidden(base, all.declared().iter().map(|it| it.path.as_str()))?;
+    check_hidden(base, declared().iter().map(|it| it.path.as_str()))?;
     check_hidden(base, pages)
 }
 
@@ -163,23 +168,8 @@ fn hidden_route<'p>(base: &str, mut paths: impl Iterator<Item = &'p str>) -> Opt
     paths.find(|it| !base.is_empty() && is_hidden(it))
 }
 
-/// Returns a router that answers below a base path as well, unless that is empty.
-fn below_base(router: Router, base: &str) -> Router {
-    if base.is_empty() {
-        return router;
-    }
-    let both = Router::new().nest_service(base, router.clone()).fallback_service(router);
-    // Below the base path routes see the rest of the URI.
-    both.layer(map_request(async |mut request: Request| {
-        let uri = OriginalUri(request.uri().clone());
-        request.extensions_mut().insert(uri);
-        request
-    }))
-}
-
 /// The document of all routes, whatever the address has of them.
-static DOCUMENT: LazyLock<String> =
-    LazyLock::new(|| openapi::write(routes(RouteSet::Whole, None).declared()));
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::write(&declared()));
 
 const PROBE: Requirement = Requirement::Probe;
 const PUBLIC: Requirement = Requirement::Public;
@@ -190,13 +180,18 @@ const CLASSIFY_NODE: Requirement = Requirement::NodeInPath(Role::Classify);
 const READ_NODE: Requirement = Requirement::NodeInPath(Role::Read);
 const CHECK_IN: Requirement = Requirement::NodeInBody(Role::CheckIn);
 
-/// Returns the routes of an address, with metrics if their requests are counted.
-pub(super) fn routes(set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Routes {
-    let below = |prefix| Routes::below(prefix, metrics.cloned());
+/// Returns all routes without their handlers.
+pub(super) fn declared() -> Vec<Route> {
+    routes(RouteSet::Whole).declared().cloned().collect()
+}
+
+/// Returns the routes of an address.
+pub(super) fn routes(set: RouteSet) -> Routes {
+    let below = Routes::below;
     let probes = probes(below(""));
     match set {
-        RouteSet::Whole => probes.merge(public(&below)).merge(operator(below(""), READ)),
-        RouteSet::Public => probes.merge(public(&below)).without(&operator(below(""), READ)),
+        RouteSet::Whole => probes.merge(public()).merge(operator(below(""), READ)),
+        RouteSet::Public => probes.merge(public()).without(&operator(below(""), READ)),
         // Callers who can reach the address for monitoring may scrape it.
         RouteSet::Admin => probes.merge(operator(below(""), PUBLIC)),
     }
@@ -229,9 +224,9 @@ fn probes(routes: Routes) -> Routes {
 }
 
 /// Routes for nodes, people and forges.
-fn public(below: &impl Fn(&'static str) -> Routes) -> Routes {
-    classifier(below(""))
-        .merge(classifier(below("/classifier-api")))
+fn public() -> Routes {
+    classifier(Routes::below(""))
+        .merge(classifier(Routes::below("/classifier-api")))
         // Puppet Server, Hiera, and the clients of Foreman
         .get("/enc/{certname}", CLASSIFY_NODE, enc::without_facts)
         .post("/enc/{certname}", CLASSIFY_NODE, enc::with_facts)

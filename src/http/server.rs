@@ -13,6 +13,7 @@ mod head_timer;
 mod memory_budget;
 mod on_flush;
 mod refusal_log;
+mod request_handler;
 mod self_wakes;
 mod streamed_body;
 mod tls;
@@ -23,7 +24,6 @@ mod request_costs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,6 +31,7 @@ use tokio_util::task::TaskTracker;
 pub(super) use client_timeout::BodyTimeout;
 pub(super) use memory_budget::{MemoryReservation, OverBudget};
 pub(super) use on_flush::FlushCallback;
+pub use request_handler::RequestHandler;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsFiles};
 
 use connection::{AcceptedStream, Connection};
@@ -41,11 +42,11 @@ use crate::telemetry::Metrics;
 
 /// A listener with its routes.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct Endpoint<H> {
     /// Accepts connections.
     pub listener: Listener,
     /// Answers requests.
-    pub routes: Router,
+    pub routes: H,
     /// The label of the listener in metrics.
     pub name: &'static str,
     /// How many connections the listener may have.
@@ -63,7 +64,7 @@ pub struct ServeOptions {
     pub metrics: Arc<Metrics>,
 }
 
-impl Endpoint {
+impl<H> Endpoint<H> {
     /// Logs the address of the listener.
     pub fn announce(&self) {
         let version = env!("CARGO_PKG_VERSION");
@@ -94,7 +95,11 @@ pub enum Listener {
 }
 
 /// Serves all endpoints until `stop`, then finishes requests in flight within the grace period.
-pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, options: ServeOptions) {
+pub async fn serve<H: RequestHandler>(
+    endpoints: Vec<Endpoint<H>>,
+    stop: CancellationToken,
+    options: ServeOptions,
+) {
     let connections = TaskTracker::new();
     let accepting = TaskTracker::new();
     for endpoint in endpoints {
@@ -115,8 +120,8 @@ const BACKLOG_IDLE: Duration = Duration::from_millis(100);
 /// The longest drain of the accept backlog: under load it has no end.
 const BACKLOG: Duration = Duration::from_secs(1);
 
-async fn accept(
-    endpoint: Endpoint,
+async fn accept<H: RequestHandler>(
+    endpoint: Endpoint<H>,
     connections: TaskTracker,
     stop: CancellationToken,
     options: ServeOptions,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use indexmap::IndexMap;
@@ -14,6 +14,7 @@ use super::error::ApiError;
 use super::openapi::errors::{NotFound, PathErrors, ReadyErrors, WordErrors};
 use super::openapi::parameters::Level;
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::query::Parameters;
 use super::types::{DetailLevel, ErrorKind, Service, ServiceState};
 use crate::reconcile::{Controller, Freshness, LookupError, OnStale};
@@ -91,7 +92,7 @@ pub(super) async fn one_service(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Response, ApiError> {
     let level = level(&parameters)?;
     match SERVICES.iter().find(|it| **it == name) {
@@ -131,7 +132,7 @@ pub(super) async fn simple(
 pub(super) async fn simple_service(
     State(controller): State<Arc<Controller>>,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Response {
     if SERVICES.contains(&name.as_str()) {
         simple(State(controller)).await.into_response()

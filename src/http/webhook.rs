@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
@@ -33,6 +33,7 @@ use self::tally::DeliveryTally;
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::types::{Delivery, DeliveryAction, ErrorKind, WebhookDeliveries};
 use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
@@ -123,7 +124,7 @@ pub(super) async fn receive(
     State(controller): State<Arc<Controller>>,
     State(metrics): State<Arc<Metrics>>,
     uri: OriginalUri,
-    Path(provider): Path<String>,
+    PathParameter(provider): PathParameter,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -1,7 +1,6 @@
 //! Writes: groups made, changed, removed, pinned to, imported.
 
 use axum::body::Body;
-use axum::extract::Path;
 use axum::response::Response;
 use indexmap::IndexSet;
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::Nodes;
 use super::openapi::responses::{GroupInPathErrors, GroupWriteResponses, WriteResponses};
+use super::path_parameter::PathParameter;
 use super::query::Parameters;
 use super::types::{Environment, ErrorKind, Group, NodesRequest, Unpinned};
 use super::writing::Writing;
@@ -54,7 +54,7 @@ pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, Api
 )]
 pub(super) async fn put(
     writing: Writing,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
@@ -77,7 +77,7 @@ pub(super) async fn put(
 )]
 pub(super) async fn edit(
     writing: Writing,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
@@ -95,7 +95,10 @@ pub(super) async fn edit(
         GroupWriteResponses,
     ),
 )]
-pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<Response, ApiError> {
+pub(super) async fn delete(
+    writing: Writing,
+    PathParameter(id): PathParameter,
+) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
     writing.perform(Value::Null, |_| Operation::Delete { id }).await
 }
@@ -127,7 +130,7 @@ async fn with_nodes(
 pub(super) async fn pin(
     writing: Writing,
     parameters: Parameters,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
@@ -150,7 +153,7 @@ pub(super) async fn pin(
 pub(super) async fn unpin(
     writing: Writing,
     parameters: Parameters,
-    Path(id): Path<String>,
+    PathParameter(id): PathParameter,
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
@@ -217,7 +220,7 @@ pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
 )]
 pub(super) async fn put_environment(
     writing: Writing,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Response, ApiError> {
     let name = environment_of(&name)?;
     writing.perform(Value::Null, |_| Operation::MakeEnvironment { name }).await
@@ -237,7 +240,7 @@ pub(super) async fn put_environment(
 )]
 pub(super) async fn delete_environment(
     writing: Writing,
-    Path(name): Path<String>,
+    PathParameter(name): PathParameter,
 ) -> Result<Response, ApiError> {
     let name = environment_of(&name)?;
     writing.perform(Value::Null, |_| Operation::RemoveEnvironment { name }).await

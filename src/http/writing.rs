@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRef, FromRequestParts, Path};
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -16,6 +16,7 @@ use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
 use super::original_uri::OriginalUri;
+use super::path_parameter::PathParameter;
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
 use super::types::{Environment, Proposed, ProposedBranch};
@@ -61,13 +62,13 @@ where
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
-        let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        let id = PathParameter::from_request_parts(parts, state).await.ok();
         let Ok(caller) = Caller::from_request_parts(parts, state).await;
         let Some(writer) = Option::<Arc<Writer>>::from_ref(state) else {
             let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
             return Err(refusal(&controller, &caller, id));
         };
-        let uri = OriginalUri::of(parts);
+        let uri = OriginalUri::of(&parts.uri, &parts.extensions);
         let (path, below_base) = (uri.0.path(), parts.uri.path());
         let base = path.strip_suffix(below_base).unwrap_or_default();
         let api = if below_base.starts_with("/classifier-api/") { "/classifier-api" } else { "" };

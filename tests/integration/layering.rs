@@ -353,6 +353,29 @@ fn one_file_has_work_that_blocks_run_for_requests() {
     assert_eq!(files.filter(names_it).collect::<Vec<_>>(), ["http/blocking.rs"]);
 }
 
+/// Returns the extractors of axum for the path of a request that a file names.
+fn path_extractors(module: &source::Module) -> Vec<String> {
+    let extractors = ["Path", "RawPathParams", "NestedPath", "MatchedPath", "OriginalUri"];
+    let imported = module.imports.iter().map(|it| &it.path);
+    let named = imported.chain(&module.paths).filter_map(|path| match path.as_slice() {
+        [axum, extract, name] if axum == "axum" && extract == "extract" => Some(name),
+        _ => None,
+    });
+    named.filter(|it| extractors.contains(&it.as_str())).cloned().collect()
+}
+
+/// The router of axum does not see their requests: its extractors would find no parameters.
+#[test]
+fn handlers_of_the_api_read_no_parameters_of_axum() {
+    let modules = source::modules(&source());
+    let naming: BTreeSet<&str> = modules
+        .values()
+        .filter(|it| !path_extractors(it).is_empty())
+        .map(|it| module_of(&it.file))
+        .collect();
+    assert_eq!(naming, BTreeSet::from(["console"]));
+}
+
 #[test]
 fn every_module_is_in_the_table() {
     let modules = source::modules(&source());

@@ -14,7 +14,7 @@ use super::arguments::ServeSettings;
 use super::descriptors;
 use super::prepare::Prepared;
 use crate::console::{self, ConsoleSettings, Transport};
-use crate::http::{Endpoint, Listener, RouteSet, Services, router_with_pages};
+use crate::http::{Dispatcher, Endpoint, Listener, RouteSet, Services, router_with_pages};
 
 /// How many connections may wait to be accepted, as far as the system allows: with the 128 of the standard library, those
 /// of a burst wait a second and more until the client tries again.
@@ -25,7 +25,7 @@ pub(super) fn open(
     settings: &ServeSettings,
     prepared: &Prepared,
     services: &Arc<Services>,
-) -> Result<Vec<Endpoint>> {
+) -> Result<Vec<Endpoint<Dispatcher>>> {
     let secured = |listener| match &prepared.tls {
         Some(tls) => Listener::Tls(listener, Arc::clone(tls)),
         None => Listener::Plain(listener),

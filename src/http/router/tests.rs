@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
@@ -8,6 +8,7 @@ use super::*;
 use crate::facts::CertificateFacts;
 use crate::http::fixture::Fixture;
 use crate::http::request_context::{Peer, RequestContext};
+use crate::http::server::RequestHandler as _;
 
 /// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
 /// it requires.
@@ -158,7 +159,7 @@ fn example(path: &str) -> String {
 
 #[tokio::test]
 async fn every_route_is_in_the_table_with_what_it_requires() {
-    let declared = routes(RouteSet::Whole, None).declared().to_vec();
+    let declared = declared();
     let named = |requirement| match requirement {
         Requirement::Probe => "probe".to_owned(),
         Requirement::Public => "public".to_owned(),
@@ -261,7 +262,7 @@ async fn only_callers_who_read_choose_the_commit() {
 async fn what_no_route_answers_requires_a_role_as_well() {
     let fixture = Fixture::new(RouteSet::Whole);
     let mut below = Fixture::new(RouteSet::Whole);
-    below.router = below_base(below.router, "/clade");
+    below.dispatcher = below.dispatcher.below("/clade");
     for (method, path, role, status) in [
         ("GET", "/", Some("read"), 404),
         ("GET", "/nowhere", Some("read"), 404),
@@ -385,7 +386,7 @@ fn the_reference_has_every_route_with_its_role() {
             documented.insert((method.to_string(), path.clone()), role);
         }
     }
-    let declared = routes(RouteSet::Whole, None).declared().to_vec();
+    let declared = declared();
     let declared: BTreeMap<_, _> = declared
         .into_iter()
         .filter(|it| !it.path.starts_with("/classifier-api/"))
@@ -420,8 +421,8 @@ async fn every_request_has_an_id_and_is_counted_once_by_its_route() {
         assert_eq!(answer.headers()["referrer-policy"], "no-referrer", "{method} {path}");
     }
     // What a page asks is counted with the page.
-    let asked = whole_api(&fixture.state, RouteSet::Whole, None);
-    let answer = asked.oneshot(request("GET", "/v1/groups")).await.unwrap();
+    let asked = Dispatcher::new(routes(RouteSet::Whole), fixture.state.clone(), None);
+    let answer = asked.handle(request("GET", "/v1/groups")).await;
     assert_eq!((answer.status().as_u16(), answer.headers().get("x-request-id")), (200, None));
 
     let scraped = fixture.answer(request("GET", "/metrics")).await;
@@ -433,6 +434,18 @@ async fn every_request_has_an_id_and_is_counted_once_by_its_route() {
         let line = format!("clade_http_requests_total{labels} 1");
         assert!(scraped.lines().any(|it| it == line), "{line} in {scraped}");
     }
+}
+
+/// The routes of the API are asked first: a page at a path of theirs would never be seen.
+#[test]
+fn pages_and_routes_of_the_api_have_no_path_in_common() {
+    let first = |path: &str| path.split('/').nth(1).unwrap().to_owned();
+    let of_api: BTreeSet<String> = declared().iter().map(|it| first(&it.path)).collect();
+    let of_pages: BTreeSet<String> = crate::console::paths().map(first).collect();
+    assert!(of_api.len() > 10 && of_pages.len() > 10, "{of_api:?} {of_pages:?}");
+    assert!(of_api.is_disjoint(&of_pages), "{of_api:?} {of_pages:?}");
+    // Neither begins with a parameter, which would stand for what the other has.
+    assert!(!of_api.iter().chain(&of_pages).any(|it| it.starts_with('{')));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
@@ -19,7 +18,6 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
 
 use super::client_timeout::{TimedBody, TimedStream};
 use super::connection_limit::{ClientKey, ConnectionGuard, Phase, READ_BUFFER};
@@ -27,6 +25,7 @@ use super::head_timer::HeadTimer;
 use super::memory_budget::MemoryReservation;
 use super::on_flush::{Flushed, PendingCallbacks};
 use super::refusal_log::RefusalLog;
+use super::request_handler::RequestHandler;
 use super::self_wakes::absorb_self_wakes;
 use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
@@ -52,15 +51,15 @@ pub(super) enum AcceptedStream {
 }
 
 /// What a connection is served with.
-pub(super) struct Connection {
-    pub(super) routes: Router,
+pub(super) struct Connection<H> {
+    pub(super) routes: H,
     pub(super) stop: CancellationToken,
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) refusal_log: Arc<RefusalLog>,
     pub(super) timeout: Duration,
 }
 
-impl Connection {
+impl<H: RequestHandler> Connection<H> {
     /// Serves the connection until it ends or is evicted.
     pub(super) fn run(self, accepted: AcceptedStream) -> impl Future<Output = ()> + Send {
         absorb_self_wakes(self.run_until_evicted(accepted))
@@ -191,7 +190,7 @@ impl Connection {
         request: hyper::Request<Incoming>,
         peer: Peer,
         callbacks: PendingCallbacks,
-    ) -> impl Future<Output = Result<Response, Infallible>> + use<> {
+    ) -> impl Future<Output = Result<Response, Infallible>> + use<H> {
         let guard = Arc::clone(&self.guard);
         guard.release_buffered();
         guard.enter(Phase::Handling);
@@ -203,9 +202,9 @@ impl Connection {
         take_query_token(&mut request);
         let is_over_limit = self.guard.is_over_limit();
         RequestContext::of_mut(request.extensions_mut()).peer = Peer { is_over_limit, ..peer };
-        let response = self.routes.clone().oneshot(request);
+        let response = self.routes.handle(request);
         reservation.scope(async move {
-            let response = response.await?;
+            let response = response.await;
             guard.begin_response(&response);
             let response = StreamedBody::watch(response, guard);
             Ok(callbacks.take(response))
