@@ -41,6 +41,8 @@ pub enum FetchFailure {
     RefNotFound,
     /// The ref names no commit, or its name cannot be kept.
     UnusableRef,
+    /// The remote is a shallow clone.
+    ShallowRemote,
     /// There is more than we take.
     LimitExceeded,
     /// Objects are damaged, in the mirror or on their way here.
@@ -79,6 +81,7 @@ impl FetchFailure {
             Self::RedirectRefused => "RedirectRefused",
             Self::RefNotFound => "RefNotFound",
             Self::UnusableRef => "UnusableRef",
+            Self::ShallowRemote => "ShallowRemote",
             Self::LimitExceeded => "LimitExceeded",
             Self::CorruptObjects => "CorruptObjects",
             Self::DiskFull => "DiskFull",

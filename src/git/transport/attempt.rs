@@ -134,6 +134,11 @@ impl Attempt {
         self.failure.set(error).ok();
     }
 
+    /// Returns whether the remote, or the way to it, is why it failed.
+    pub(in crate::git) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
     pub(super) fn timed_out(&self) -> FetchError {
         self.error(FetchFailure::Timeout, format_args!("it took longer than {:?}", self.timeout))
     }
@@ -184,7 +189,15 @@ impl Attempt {
     /// Checks bytes from the network, before libgit2 has them.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), FetchError> {
         self.count(bytes.len())?;
-        let taken = self.guard.lock().take(bytes);
+        let (taken, is_shallow) = {
+            let mut guard = self.guard.lock();
+            (guard.take(bytes), guard.is_shallow())
+        };
+        if is_shallow && self.transfer == Transfer::Fetch {
+            let detail = "it is a shallow clone, which lacks older commits: run `git fetch --unshallow` in it, or \
+                          name the repository that it was cloned from";
+            return Err(self.error(FetchFailure::ShallowRemote, detail));
+        }
         taken.map_err(|excess| match (excess, self.transfer) {
             (Excess::Limit(detail), _) => self.error(FetchFailure::LimitExceeded, detail),
             (Excess::Malformed(detail), Transfer::Fetch) => {

@@ -60,6 +60,11 @@ impl Guard {
         Self { frame, beside_packs: 0, pack: None, lines: RefLines::default() }
     }
 
+    /// Returns whether the remote is a shallow clone.
+    pub(super) fn is_shallow(&self) -> bool {
+        self.lines.is_shallow()
+    }
+
     /// Returns the names of refs that are not UTF-8.
     pub(super) fn refs_not_utf8(&self) -> &[String] {
         self.lines.not_utf8()
@@ -431,6 +436,25 @@ mod tests {
                 ["refs/heads/m\u{fffd}ll", "refs/tags/f\u{fffd}r"],
                 "{at_once}"
             );
+        }
+    }
+
+    #[test]
+    fn a_shallow_clone_says_so_in_a_line_of_its_own() {
+        let id = "a".repeat(40);
+        let line = |text: String| format!("{:04x}{text}", text.len() + 4);
+        for (text, expected) in [
+            (format!("shallow {id}"), true),
+            (format!("{id} refs/heads/shallow\0shallow deepen-since\n"), false),
+            ("\x02shallow ".to_owned(), false),
+        ] {
+            let all =
+                [line(format!("{id} refs/heads/main\n")), line(text.clone())].concat() + "0000";
+            for at_once in [1, 7, 10_000] {
+                let mut guard = Guard::new(LIMITS);
+                all.as_bytes().chunks(at_once).try_for_each(|it| guard.take(it)).unwrap();
+                assert_eq!(guard.is_shallow(), expected, "{text:?} {at_once}");
+            }
         }
     }
 
