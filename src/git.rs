@@ -8,6 +8,7 @@
 //! are ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
 //! OpenSSL.
 
+mod alternates;
 mod commit;
 mod commit_links;
 mod cut_history;

@@ -76,6 +76,7 @@ mod edit_history;
 mod lookup;
 mod operator;
 mod recovery;
+mod refetch;
 mod write;
 
 // Forges and the mirror

@@ -3,6 +3,9 @@
 
 use git2::{ErrorClass, ErrorCode, Odb, Oid, Repository};
 
+/// The file of a repository that names commits whose parents it lacks. A remote learns of it where something is fetched.
+pub(super) const SHALLOW: &str = "shallow";
+
 /// The tree and the parents of a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommitLinks {
@@ -30,7 +33,11 @@ impl CommitLinks {
     }
 
     /// Reads a commit as it was written.
-    fn read(database: &Odb<'_>, id: Oid) -> Result<Self, git2::Error> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be read, or does not begin as a commit.
+    pub(super) fn read(database: &Odb<'_>, id: Oid) -> Result<Self, git2::Error> {
         let commit = database.read(id)?;
         Self::parse(commit.data()).ok_or_else(|| {
             let message = format!("the commit {id} is damaged: it names no tree");

@@ -8,6 +8,7 @@ mod advertised;
 mod directory;
 mod error;
 mod foreign;
+mod kept_commits;
 mod local;
 mod others;
 mod packs;
@@ -15,6 +16,7 @@ mod parts;
 mod privacy;
 mod repair;
 mod reused;
+mod unread_history;
 
 use std::path::Path;
 
@@ -144,7 +146,7 @@ impl Mirror {
         };
         match fetched {
             Err(FetchError { failure: FetchFailure::CorruptObjects, .. }) if !self.is_sound() => {
-                self.renew(branch)
+                self.renew(branch, &[])
             }
             fetched => fetched,
         }
@@ -153,12 +155,14 @@ impl Mirror {
     /// Fetches everything into a fresh directory and puts it in the place of the old one, which is
     /// kept aside. Repositories that are open keep reading what they have mapped.
     ///
+    /// The live commit and some others are copied from the old mirror where the remote does not have them: they must
+    /// answer after a restart without it. What cannot be copied is logged.
+    ///
     /// # Errors
     ///
     /// Returns an error if the remote cannot be fetched; the mirror is then as it was.
-    pub fn renew(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let one_at_a_time = self.fetching.lock();
-        let live = self.live();
+    pub fn renew(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<Fetched, FetchError> {
+        let _one_at_a_time = self.fetching.lock();
         let io = |error: std::io::Error| {
             let failure = FetchFailure::of_io(&error);
             FetchError::new(failure, format!("the mirror cannot be replaced: {error}"))
@@ -167,6 +171,12 @@ impl Mirror {
             FetchError::new(FetchFailure::Other, format!("the mirror cannot be replaced: {error}"))
         })?;
         let fetched = self.fetch_into(&fresh, branch)?;
+        self.forget_skipped();
+        // Before what is copied, which may have no history: that would not be fetched any more.
+        if let Err(error) = self.fetch_others_into(&fresh) {
+            tracing::warn!(%error, "other refs are not fetched");
+        }
+        self.keep_commits(&fresh, kept);
         {
             // What was joined is in the old one: a pack of the same name may be all that the new one has. Packs that are
             // being joined now are waited for.
@@ -175,15 +185,6 @@ impl Mirror {
             joined.clear();
         }
         self.close_push_repository();
-        drop(one_at_a_time);
-        // The live commit may be on another branch.
-        if let Err(error) = self.fetch_others() {
-            tracing::warn!(%error, "other refs are not fetched");
-        }
-        // A commit that is gone from the remote cannot be live after the next restart.
-        if let Some(live) = live {
-            self.set_live(live).ok();
-        }
         Ok(fetched)
     }
 
@@ -276,8 +277,7 @@ impl Mirror {
     pub fn set_live(&self, commit: CommitId) -> Result<(), RevisionError> {
         let fail = || RevisionError { revision: commit.to_string(), fault: RevisionFault::Unknown };
         let repository = self.repository().map_err(|_| fail())?;
-        let reference = repository.inner().reference(LIVE, oid(commit), true, "activated");
-        reference.map(drop).map_err(|_| fail())
+        name_live(&repository, commit).map_err(|_| fail())
     }
 
     fn fetch_into(&self, directory: &Path, branch: Option<&str>) -> Result<Fetched, FetchError> {
@@ -355,14 +355,14 @@ impl Mirror {
             .map(|it| format!("+{}:{}", it.source, it.kept))
             .collect();
         attempt.remaining()?;
-        if !specs.is_empty() {
-            let mut callbacks = RemoteCallbacks::new();
-            callbacks.transfer_progress(|_| {
-                attempt.remaining().map_err(|error| attempt.note(error)).is_ok()
-            });
-            let mut options = FetchOptions::new();
-            options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
-            connection.remote().download(&specs, Some(&mut options)).map_err(fail)?;
+        if !specs.is_empty()
+            && let Err(error) = download(attempt, connection.remote(), &specs)
+        {
+            drop(connection);
+            if attempt.has_failed() {
+                return Err(error);
+            }
+            self.bring_without_history(repository, &specs, error)?;
         }
         Ok((advertised, picked))
     }
@@ -385,12 +385,31 @@ impl Mirror {
     }
 }
 
+/// Downloads the objects of some refs.
+fn download(
+    attempt: &Attempt,
+    remote: &mut git2::Remote<'_>,
+    specs: &[String],
+) -> Result<(), FetchError> {
+    let mut callbacks = RemoteCallbacks::new();
+    callbacks
+        .transfer_progress(|_| attempt.remaining().map_err(|error| attempt.note(error)).is_ok());
+    let mut options = FetchOptions::new();
+    options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
+    remote.download(specs, Some(&mut options)).map_err(|error| attempt.explain(&error))
+}
+
 /// Returns the full name of a branch that was followed by its name: where it is deleted, a tag of its name is not followed
 /// instead.
 fn followed_before(repository: &Repository, name: &str) -> Option<String> {
     let head = repository.inner().find_reference("HEAD").ok()?;
     let full = head.symbolic_target().ok()??.strip_prefix(WATCHED)?;
     (full.strip_prefix("refs/heads/") == Some(name)).then(|| full.to_owned())
+}
+
+/// Names the live commit in a repository.
+fn name_live(repository: &Repository, commit: CommitId) -> Result<(), git2::Error> {
+    repository.inner().reference(LIVE, oid(commit), true, "activated").map(drop)
 }
 
 /// Has a ref name a commit, if it does not.

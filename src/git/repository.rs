@@ -15,6 +15,7 @@ pub use self::error::{
 };
 pub use self::history::CommitInfo;
 pub use self::revision::CommitPresence;
+use super::commit_links::SHALLOW;
 use super::libgit2;
 use super::object_guard::{guard, header};
 use super::object_id::{blob_oid, oid};
@@ -133,7 +134,12 @@ impl Repository {
     pub fn open_mirror(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
-        let opened = check_files_at(path).and_then(|()| git2::Repository::open_bare(path));
+        // Opened as a bare one, it does not read where its history ends.
+        let open = match path.join(SHALLOW).exists() {
+            true => git2::Repository::open,
+            false => git2::Repository::open_bare,
+        };
+        let opened = check_files_at(path).and_then(|()| open(path));
         let inner = opened.and_then(guard).map_err(fail)?;
         Ok(Self { inner, branches: Branches::Mirrored })
     }

@@ -10,6 +10,7 @@ use super::activator::{Activator, count_findings};
 use super::journal::{Event, Stage};
 use super::outcome::{BuildError, Outcome, Rejected};
 use super::recorder::Recorder;
+use super::refetch::refetch_if_due;
 use super::shared_state::SharedState;
 use super::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use super::source::Source;
@@ -174,30 +175,27 @@ impl Builder {
         }
     }
 
-    /// Fetches everything again if objects of the mirror are damaged, unless that was done for the same damage; the
-    /// candidate is then built again. One that cannot be read all the same is built again after the next fetch.
+    /// Fetches everything again if objects of the mirror are damaged, unless that was done just now; the candidate is then
+    /// built again. One that cannot be read all the same is built again after the next fetch.
     fn refetch(&self, commit: &VerifiedCommit, problem: &ReadError) {
         let id = commit.id();
         tracing::error!(commit = %id, error = %problem, "the commit cannot be read");
-        let is_damaged = {
-            let mut state = self.state.lock();
-            // Others are damaged for libgit2, or may not be read: a fresh mirror has them.
+        // Others are damaged for libgit2, or may not be read: a fresh mirror has them.
+        let note_damage = || {
             if self.source.kind() == SourceKind::Remote {
-                state.note_damage(problem.to_string());
+                self.state.lock().note_damage(problem.to_string());
             }
-            state.is_damaged()
         };
-        if is_damaged && self.source.refetch() {
+        note_damage();
+        if refetch_if_due(&self.source, &self.state, &self.recorder) {
             let repository = self.source.repository().ok();
             let is_readable =
                 repository.and_then(|it| self.store.build(&it, commit).ok()).is_some();
-            let mut state = self.state.lock();
-            state.fetched_again();
             if is_readable {
-                state.retry_build(id);
-                drop(state);
+                self.state.lock().retry_build(id);
                 return self.state.notify();
             }
+            note_damage();
         }
         let failed = FailedCommit::as_a_whole(id, Stage::Load, problem);
         self.reject(failed, Reason::CorruptObjects);

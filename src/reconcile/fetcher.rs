@@ -11,6 +11,7 @@ use super::journal::Event;
 use super::other_refs::OtherRefs;
 use super::pull_requests::PullRequestChecker;
 use super::recorder::{Recorder, RecoveredPin};
+use super::refetch::refetch_if_due;
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
@@ -65,7 +66,9 @@ impl Fetcher {
             if state.stopping {
                 return None;
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let left = until.saturating_duration_since(now);
+            let left = state.until_refetch(now).map_or(left, |it| it.min(left));
             let left = match state.requested_fetch {
                 None => left,
                 Some(Trigger::Startup) => Duration::ZERO,
@@ -151,15 +154,10 @@ impl Fetcher {
 
     /// Fetches everything again where objects on disk are damaged.
     fn fetch_damaged_again(&self) {
-        if !self.state.lock().is_damaged() {
-            return;
-        }
         if self.source.kind() == SourceKind::Local {
             return self.state.lock().forget_damage();
         }
-        if self.source.refetch() {
-            tracing::warn!("objects on disk were damaged: everything was fetched again");
-            self.state.lock().fetched_again();
+        if refetch_if_due(&self.source, &self.state, &self.recorder) {
             self.state.notify();
         }
     }

@@ -182,7 +182,9 @@ impl CommitLookup {
         revision: &str,
     ) -> Result<CommitId, LookupError> {
         self.store.resolve(repository, revision).map_err(|error| {
-            if matches!(error, ResolveError::Unreadable(_)) && self.state.lock().is_damaged() {
+            if matches!(error, ResolveError::Unreadable(_))
+                && self.state.lock().is_refetch_due(Now::read().monotonic)
+            {
                 self.request_fetch_if_due();
             }
             error.into()

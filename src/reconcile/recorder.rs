@@ -1,5 +1,6 @@
 //! Writing to the journal, and what happens when the disk does not take it.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +125,23 @@ impl Recorder {
             self.keep(&mut journal, event)
         };
         self.note_storage(written);
+    }
+
+    /// Returns the commits that stay here whatever the remote forgets: the live and the pinned one, with which a restart
+    /// answers, and those that were live before, which answers are compared with.
+    pub(super) fn kept_commits(&self) -> Vec<CommitId> {
+        /// How many they are at most, the newest.
+        const MOST: usize = 256;
+        let (live, pinned) = {
+            let state = self.state.lock();
+            (state.live(), state.pinned())
+        };
+        let journal = self.journal();
+        let noted = journal.pinned().map(|it| it.commit);
+        let before = journal.activations().rev().map(|(_, commit)| commit);
+        let all = live.into_iter().chain(pinned).chain(noted).chain(before);
+        let mut seen = HashSet::new();
+        all.filter(|it| seen.insert(*it)).take(MOST).collect()
     }
 
     /// Keeps the last pin or resume of the journal for when the journal is lost.

@@ -64,8 +64,13 @@ pub trait Upstream: std::fmt::Debug + Send + Sync {
         since: Option<CommitId>,
     ) -> Result<(), PushError>;
 
-    /// Fetches everything again into a fresh mirror; returns whether that worked. Blocking.
-    fn renew(&self, branch: Option<&str>) -> bool;
+    /// Fetches everything again into a fresh mirror, into which commits are copied that the remote does not have.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch cannot be fetched; the mirror is then as it was.
+    fn renew(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<(), FetchError>;
 
     /// Returns the live commit that the mirror names.
     fn live(&self) -> Option<CommitId>;
@@ -110,8 +115,8 @@ impl Upstream for Mirror {
         Self::sync(self, branch, commit, since)
     }
 
-    fn renew(&self, branch: Option<&str>) -> bool {
-        Self::renew(self, branch).is_ok()
+    fn renew(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<(), FetchError> {
+        Self::renew(self, branch, kept).map(drop)
     }
 
     fn live(&self) -> Option<CommitId> {
@@ -224,10 +229,14 @@ impl Source {
         }
     }
 
-    /// Fetches everything again into a fresh mirror, since objects of the old one are damaged.
-    /// Returns whether that helped: a repository of this machine is not ours to mend. Blocking.
-    pub(super) fn refetch(&self) -> bool {
-        self.upstream().is_some_and(|it| it.renew(self.branch()))
+    /// Fetches everything again into a fresh mirror, since objects of the old one are damaged. A repository of this machine
+    /// is not ours to mend. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch cannot be fetched.
+    pub(super) fn refetch(&self, kept: &[CommitId]) -> Result<(), FetchError> {
+        self.upstream().map_or(Ok(()), |it| it.renew(self.branch(), kept))
     }
 
     /// Moves the branch to a commit, if it is still where the caller believes it is. `files` are the

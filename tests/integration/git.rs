@@ -4,6 +4,7 @@ mod faults;
 mod mirror;
 mod reading;
 mod ref_storage;
+mod refetching;
 pub(crate) mod server;
 mod transports;
 

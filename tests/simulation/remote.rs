@@ -135,8 +135,8 @@ impl Upstream for SimulatedRemote {
         Ok(())
     }
 
-    fn renew(&self, _: Option<&str>) -> bool {
-        false
+    fn renew(&self, _: Option<&str>, _: &[CommitId]) -> Result<(), FetchError> {
+        Err(unreachable())
     }
 
     fn live(&self) -> Option<CommitId> {

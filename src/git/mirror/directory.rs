@@ -12,6 +12,8 @@ use super::error::MirrorError;
 use super::privacy::narrow;
 use super::repair::{is_mirror_of, is_of_place, note_remote, repair};
 use crate::config::create_private_file;
+use crate::git::alternates::write_alternates;
+use crate::git::cut_history;
 use crate::git::pack_index;
 use crate::git::regular_file::open_regular;
 use crate::git::remote::Remote;
@@ -184,10 +186,7 @@ fn is_read_only(error: &io::Error) -> bool {
 fn borrow(from: &Path, to: &Path) -> io::Result<()> {
     create_private(&to.join("objects/info"))?;
     create_private(&to.join("objects/pack"))?;
-    let objects = std::path::absolute(from.join("objects"))?;
-    let mut alternates = std::os::unix::ffi::OsStringExt::into_vec(objects.into_os_string());
-    alternates.push(b'\n');
-    std::fs::write(to.join("objects/info/alternates"), alternates)?;
+    write_alternates(to, &from.join("objects"))?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         if entry.file_type()?.is_file() && !is_lock(&entry.path()) {
@@ -223,18 +222,21 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::write(to, std::fs::read(from)?)
 }
 
-/// Removes what a process that is gone left half done: lock files and packs on their way. Ours is
-/// the only process here.
+/// Removes what a process that is gone left half done: lock files, packs on their way and repositories that were
+/// needed for a while. Ours is the only process here.
 fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            remove_leftovers(&path)?;
-            continue;
-        }
         let name = entry.file_name();
         let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            match name.starts_with(cut_history::PREFIX) {
+                true => std::fs::remove_dir_all(&path)?,
+                false => remove_leftovers(&path)?,
+            }
+            continue;
+        }
         // So libgit2 calls a pack until it is whole.
         let is_partial = directory.ends_with("objects/pack") && name.starts_with("pack_git2_");
         if is_partial || is_lock(&path) {

@@ -5,6 +5,7 @@
 //! spoils it is found. That one is left out until it moves.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use git2::{ErrorCode, Oid, Reference};
 use parking_lot::MutexGuard;
@@ -38,7 +39,17 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be fetched from, whatever the ref.
     pub fn fetch_others(&self) -> Result<FetchedOthers, FetchError> {
-        let repository = self.open_for_fetch(&self.directory.repository())?;
+        self.fetch_others_into(&self.directory.repository())
+    }
+
+    /// Forgets which refs were skipped: what was wrong with them may have been in the mirror, or on the way.
+    pub(super) fn forget_skipped(&self) {
+        self.others().skipped.clear();
+    }
+
+    /// Fetches them into the mirror or into one that takes its place.
+    pub(super) fn fetch_others_into(&self, directory: &Path) -> Result<FetchedOthers, FetchError> {
+        let repository = self.open_for_fetch(directory)?;
         let advertised = {
             let attempt = Attempt::fetch(&self.remote, &self.options);
             let _entered = attempt.enter();
@@ -237,8 +248,12 @@ fn keep(repository: &Repository, wanted: &Wanted) -> Result<(), FetchError> {
         return Err(unusable("its name is not valid"));
     }
     let inner = repository.inner();
-    // It may have moved again meanwhile.
-    let Ok(object) = inner.find_object(wanted.target, None) else { return Ok(()) };
+    let object = match inner.find_object(wanted.target, None) {
+        Ok(object) => object,
+        // It may have moved again meanwhile.
+        Err(error) if error.code() == ErrorCode::NotFound => return Ok(()),
+        Err(error) => return Err(unusable(error.message())),
+    };
     if object.peel_to_commit().is_err() {
         return Err(unusable("it does not name a commit"));
     }

@@ -382,7 +382,7 @@ mod tests {
     fn what_a_push_reads_from_while_the_mirror_is_renewed_is_not_kept() {
         let world = World::with_fetched(1);
         let (repository, taken) = world.mirror.take_push_repository().unwrap();
-        world.mirror.renew(None).unwrap();
+        world.mirror.renew(None, &[]).unwrap();
         world.mirror.keep_push_repository(repository, &taken);
         assert!(!world.mirror.push_repository.has_value());
         assert!(world.push(0));
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(world.mirror.join_packs_over(8, Duration::ZERO).unwrap(), 0);
         assert!(!is_kept(), "packs are removed");
         assert!(world.push(3));
-        world.mirror.renew(None).unwrap();
+        world.mirror.renew(None, &[]).unwrap();
         assert!(!is_kept(), "the mirror is another one");
         assert!(world.push(4));
         let tree = world.origin.head().unwrap().peel_to_tree().unwrap();
@@ -492,7 +492,7 @@ mod tests {
     fn what_was_joined_in_a_mirror_is_not_removed_from_the_one_that_replaces_it() {
         let world = World::with_fetched(5);
         assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
-        world.mirror.renew(None).unwrap();
+        world.mirror.renew(None, &[]).unwrap();
         assert_eq!(world.mirror.joined.0.lock().len(), 0);
         world.mirror.join_packs_over(4, Duration::ZERO).unwrap();
         world.check_all_commits();

@@ -1,19 +1,19 @@
 //! What is wrong with the objects of the repository on disk.
 
-use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use crate::reconcile::schedule;
 use crate::reconcile::status::Reason;
-
-/// For how much damage everything is fetched again until a commit is live: objects of the remote may be damaged as well.
-const MOST_FETCHES: usize = 16;
 
 /// What is wrong with the objects of the repository on disk.
 #[derive(Debug, Default)]
 pub(super) struct ObjectTrouble {
     /// Why some cannot be read; they are to be fetched again.
     damage: Option<String>,
-    /// What was wrong whenever everything was fetched again, since a commit was live.
-    fetched_again_for: BTreeSet<String>,
+    /// How often everything was fetched again, or could not be, since a commit was live.
+    refetches: u32,
+    /// Before this, everything is not fetched again: objects of the remote may be damaged as well.
+    next_refetch: Option<Instant>,
     /// Why new ones cannot be written.
     unwritten: Option<(Reason, String)>,
 }
@@ -23,16 +23,28 @@ impl ObjectTrouble {
         self.damage.as_ref()
     }
 
-    /// Notes damage, unless everything was fetched again for the same.
     pub(super) fn note_damage(&mut self, message: String) {
-        let may_help = self.fetched_again_for.len() < MOST_FETCHES;
-        if may_help && !self.fetched_again_for.contains(&message) {
-            self.damage = Some(message);
-        }
+        self.damage = Some(message);
     }
 
-    pub(super) fn fetched_again(&mut self) {
-        self.fetched_again_for.extend(self.damage.take());
+    /// Returns how long to wait until everything may be fetched again.
+    pub(super) fn until_refetch(&self, now: Instant) -> Duration {
+        self.next_refetch.map_or(Duration::ZERO, |it| it.saturating_duration_since(now))
+    }
+
+    /// Everything begins to be fetched again.
+    pub(super) fn refetch_began(&mut self, now: Instant) {
+        self.refetches = self.refetches.saturating_add(1);
+        self.wait_for_next(now);
+    }
+
+    /// That ended: it may have taken long.
+    pub(super) fn refetch_ended(&mut self, now: Instant) {
+        self.wait_for_next(now);
+    }
+
+    fn wait_for_next(&mut self, now: Instant) {
+        self.next_refetch = Some(now + schedule::backoff(self.refetches));
     }
 
     pub(super) fn forget_damage(&mut self) {
@@ -41,7 +53,8 @@ impl ObjectTrouble {
 
     /// A commit is live: what is found damaged from now on is new damage.
     pub(super) fn settle(&mut self) {
-        self.fetched_again_for.clear();
+        self.refetches = 0;
+        self.next_refetch = None;
     }
 
     pub(super) fn unwritten(&self) -> Option<&(Reason, String)> {

@@ -1,10 +1,13 @@
 //! Objects on disk that cannot be read or written, and candidates that need them.
 
-use super::ReconcileState;
+use std::time::{Duration, Instant};
+
+use super::{ReconcileState, SourceKind};
+use crate::git::FetchFailure;
 use crate::reconcile::status::Reason;
 
 impl ReconcileState {
-    /// Objects are damaged: the next fetch fetches everything again, unless that was done for the same damage.
+    /// Objects are damaged: everything is fetched again.
     pub(in crate::reconcile) fn note_damage(&mut self, message: String) {
         self.objects.note_damage(message);
     }
@@ -14,9 +17,40 @@ impl ReconcileState {
         self.objects.damage().is_some()
     }
 
+    /// Returns whether everything is to be fetched again now, and notes that it is.
+    pub(in crate::reconcile) fn begin_refetch(&mut self, now: Instant) -> bool {
+        // The objects of a fetch that failed stay in the mirror, and the next one does not ask for them.
+        let has_failed = matches!(self.failure, Some((FetchFailure::CorruptObjects, _)));
+        let is_needed = self.source == SourceKind::Remote && (self.is_damaged() || has_failed);
+        let begins = is_needed && self.objects.until_refetch(now).is_zero();
+        if begins {
+            self.objects.refetch_began(now);
+        }
+        begins
+    }
+
+    /// Returns whether the next fetch deals with damaged objects.
+    pub(in crate::reconcile) fn is_refetch_due(&self, now: Instant) -> bool {
+        self.is_damaged() && self.objects.until_refetch(now).is_zero()
+    }
+
+    /// Returns how long to wait until everything is to be fetched again, if it is. Where fetches fail, their own
+    /// retries do it.
+    pub(in crate::reconcile) fn until_refetch(&self, now: Instant) -> Option<Duration> {
+        let waits =
+            self.source == SourceKind::Remote && self.is_damaged() && self.failure.is_none();
+        waits.then(|| self.objects.until_refetch(now))
+    }
+
+    /// Everything cannot be fetched again: it is tried later.
+    pub(in crate::reconcile) fn refetch_failed(&mut self, now: Instant) {
+        self.objects.refetch_ended(now);
+    }
+
     /// Everything was fetched again: a candidate that could not be read is built again.
-    pub(in crate::reconcile) fn fetched_again(&mut self) {
-        self.objects.fetched_again();
+    pub(in crate::reconcile) fn fetched_again(&mut self, now: Instant) {
+        self.objects.refetch_ended(now);
+        self.objects.forget_damage();
         self.retry_unread();
     }
 
@@ -39,6 +73,7 @@ impl ReconcileState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::FetchError;
     use crate::model::CommitId;
     use crate::reconcile::clock::Now;
     use crate::reconcile::journal::Stage;
@@ -54,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_a_condition_until_everything_is_fetched_again_once() {
+    fn damage_is_a_condition_until_everything_is_fetched_again() {
         let now = Now::read();
         let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
         let commit = CommitId::from_bytes([1; 20]);
@@ -66,35 +101,69 @@ mod tests {
         let damaged = (ConditionKind::FetchFailed, Reason::CorruptObjects);
         let found = conditions(&mut state);
         assert!(found.contains(&rejected) && found.contains(&damaged), "{found:?}");
-        state.fetched_again();
+        assert!(state.begin_refetch(now.monotonic));
+        state.fetched_again(now.monotonic);
         assert!(state.has_pending(), "it is built again");
         assert!(!conditions(&mut state).contains(&damaged));
-        state.note_damage("a is cut short".to_owned());
-        assert!(!state.is_damaged(), "that did not help, and would not");
-        state.note_damage("b is cut short".to_owned());
-        assert!(state.is_damaged());
-        state.fetched_again();
-        state.activated(commit, None, None);
-        state.note_damage("b is cut short".to_owned());
-        assert!(state.is_damaged(), "it was mended, and is damaged again");
+    }
+
+    /// Returns after how many seconds everything is fetched again, of so many.
+    fn refetches(state: &mut ReconcileState, from: Instant, seconds: u64) -> Vec<u64> {
+        let fetches = |second: &u64| {
+            let now = from + Duration::from_secs(*second);
+            let begins = state.begin_refetch(now);
+            if begins {
+                assert!(!state.begin_refetch(now), "one at a time");
+                state.refetch_failed(now);
+            }
+            begins
+        };
+        (0..seconds).filter(fetches).collect()
     }
 
     #[test]
-    fn everything_is_fetched_again_for_so_much_damage_until_a_commit_is_live() {
-        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, Now::read());
-        let mut fetches = 0;
-        // Objects of the remote are damaged as well: each build meets another of them.
-        for number in 0..100 {
-            state.note_damage(format!("{} is cut short", number % 32));
-            if state.is_damaged() {
-                fetches += 1;
-                state.fetched_again();
-            }
-        }
-        assert_eq!(fetches, 16);
+    fn everything_is_fetched_again_for_ever_with_pauses_that_grow_to_five_minutes() {
+        let now = Now::read();
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
+        assert_eq!(refetches(&mut state, now.monotonic, 1000), []);
+        state.note_damage("it is cut short".to_owned());
+        let first = refetches(&mut state, now.monotonic, 1000);
+        assert_eq!(first, [0, 2, 6, 14, 30, 62, 126, 254, 510, 810]);
+        let later = now.monotonic + Duration::from_hours(24);
+        assert_eq!(refetches(&mut state, later, 700), [0, 300, 600]);
+        // Objects that are damaged now are others than those of before.
         state.activated(CommitId::from_bytes([1; 20]), None, None);
-        state.note_damage("a is cut short".to_owned());
-        assert!(state.is_damaged());
+        assert_eq!(refetches(&mut state, later, 10), [0, 2, 6]);
+        state.fetched_again(later);
+        assert_eq!(refetches(&mut state, later, 1000), []);
+    }
+
+    #[test]
+    fn a_fetch_that_fails_on_top_of_the_mirror_is_done_from_scratch_the_next_time() {
+        let now = Now::read();
+        let failed = |failure| {
+            let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
+            state.fetch_failed(&FetchError { failure, message: String::new() });
+            assert_eq!(state.until_refetch(now.monotonic), None, "its own retry does it");
+            refetches(&mut state, now.monotonic, 3)
+        };
+        assert_eq!(failed(FetchFailure::CorruptObjects), [0, 2]);
+        assert_eq!(failed(FetchFailure::ConnectFailed), []);
+    }
+
+    #[test]
+    fn damage_that_a_request_meets_is_mended_before_the_next_poll() {
+        let now = Now::read();
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
+        assert_eq!(state.until_refetch(now.monotonic), None);
+        state.note_damage("it is cut short".to_owned());
+        assert_eq!(state.until_refetch(now.monotonic), Some(Duration::ZERO));
+        assert!(state.begin_refetch(now.monotonic));
+        assert_eq!(state.until_refetch(now.monotonic), Some(Duration::from_secs(2)));
+        let mut local = ReconcileState::new(Policy::default(), SourceKind::Local, now);
+        local.note_damage("it is cut short".to_owned());
+        assert_eq!(local.until_refetch(now.monotonic), None);
+        assert!(!local.begin_refetch(now.monotonic));
     }
 
     #[test]

@@ -407,8 +407,11 @@ fn what_a_crash_left_behind_is_removed() {
     for path in &left {
         std::fs::write(path, "").unwrap();
     }
+    let directory = data.path().join("mirror.git/clade-0123/objects");
+    std::fs::create_dir_all(&directory).unwrap();
     let second = origin.commit("main", &[("a", Put::File("a"))]);
     assert_eq!(open(data.path(), &origin).fetch(None).unwrap().head, id(&second));
+    assert!(!directory.parent().unwrap().exists());
     for path in &left {
         assert!(!path.exists(), "{}", path.display());
     }
@@ -457,7 +460,7 @@ fn renewing_keeps_the_live_commit() {
     mirror.fetch(None).unwrap();
     mirror.set_live(id(&first)).unwrap();
     let before = mirror.repository().unwrap();
-    assert_eq!(mirror.renew(None).unwrap().head, id(&second));
+    assert_eq!(mirror.renew(None, &[]).unwrap().head, id(&second));
     assert_eq!(mirror.live(), Some(id(&first)));
     assert_eq!(before.files(id(&second), "", &meter()).unwrap().len(), 2, "readers read on");
     // A crash between the two renames leaves only the former mirror.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::remotes::{add_malformed, file_url, serve_file_url};
 use super::{Hub, ROOT, create, post};
 use crate::controller::storage::{may_mount, on_a_small_disk};
 use crate::program::{Daemon, clade, run, serve, started_by};
@@ -264,4 +265,21 @@ fn a_command_ends_where_objects_are_damaged() {
         child.kill().ok();
         assert!(!ended.expect("it hangs").success());
     }
+}
+
+/// A push from a history with a malformed commit needs a directory for a while.
+#[test]
+fn a_malformed_history_is_written_where_there_is_no_temporary_directory() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    add_malformed(&hub);
+    let data = tempfile::tempdir().unwrap();
+    let mut command = serve_file_url(&file_url(&hub), &data, "main");
+    command.env("TMPDIR", "/absent/absent").env("PATH", "");
+    let daemon = Daemon::launch(command);
+    create(&daemon, &json!({"name": "M", "parent": ROOT, "classes": {}}));
+    let mirror = std::fs::read_dir(data.path().join("mirror.git")).unwrap();
+    let mut directories = mirror.map(|it| it.unwrap().path()).filter(|it| it.is_dir());
+    let left =
+        directories.find(|it| it.file_name().unwrap().to_string_lossy().starts_with("clade"));
+    assert_eq!(left, None);
 }

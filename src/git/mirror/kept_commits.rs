@@ -1,0 +1,170 @@
+//! The commits that a fresh mirror takes over from the one whose place it takes: the remote may not have them any more.
+#![expect(clippy::disallowed_methods, reason = "the mirror is a directory on disk")]
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use git2::{ObjectType, Odb, Oid};
+
+use super::{Mirror, name_live};
+use crate::git::commit_links::{CommitLinks, SHALLOW};
+use crate::git::cut_history::CutHistory;
+use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::object_copy::ObjectSource;
+use crate::git::object_id::{id_of, oid};
+use crate::git::pack_index;
+use crate::git::regular_file::read_regular;
+use crate::git::repository::Repository;
+use crate::git::transport::Attempt;
+use crate::model::CommitId;
+
+/// Commits on their way from one mirror to another.
+struct Copying<'m> {
+    mirror: &'m Mirror,
+    from: &'m git2::Repository,
+    to: &'m git2::Repository,
+    /// Trees and blobs that both have.
+    seen: HashSet<Oid>,
+    /// Commits that have no history in the fresh one.
+    cut: BTreeSet<Oid>,
+}
+
+impl Mirror {
+    /// Copies the live commit and others from the mirror into a fresh one that lacks them, and names the live one there.
+    /// What cannot be copied is logged.
+    pub(super) fn keep_commits(&self, fresh: &Path, kept: &[CommitId]) {
+        let old = self.directory.repository();
+        // It would keep libgit2 from all other packs.
+        if let Err(error) = pack_index::check_all(&old.join("objects/pack")) {
+            tracing::warn!(%error, "the packs of the mirror cannot be checked");
+        }
+        let live = self.live().or_else(|| kept.first().copied());
+        let Some(live) = live else { return };
+        let opened = Repository::open_mirror(&old)
+            .and_then(|old| Repository::open_mirror(fresh).map(|fresh| (old, fresh)));
+        let (old, fresh) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::error!(commit = %live, %error, "commits that the remote may lack are not kept");
+                return;
+            }
+        };
+        let (from, to) = (old.inner(), fresh.inner());
+        let mut copying =
+            Copying { mirror: self, from, to, seen: HashSet::new(), cut: BTreeSet::new() };
+        for commit in std::iter::once(live).chain(kept.iter().copied()) {
+            if commit != live && copying.is_absent(oid(commit)) {
+                continue;
+            }
+            if let Err(error) = copying.copy(oid(commit)) {
+                // What is here of it is not complete.
+                copying.seen.clear();
+                tracing::error!(%commit, %error, "a commit that the remote may lack is not kept");
+            }
+        }
+        if let Err(error) = copying.mark_cut() {
+            tracing::error!(%error, "the mirror does not say which commits have no history");
+        }
+        if let Err(error) = name_live(&fresh, live) {
+            tracing::error!(commit = %live, error = error.message(), "the mirror does not name the live commit");
+        }
+    }
+}
+
+impl Copying<'_> {
+    /// Copies what a commit leads to: with its history, or alone if that is not here.
+    fn copy(&mut self, commit: Oid) -> Result<(), FetchError> {
+        let is_new = !self.exists(commit)?;
+        let mut missing = self.missing(commit)?;
+        if is_new {
+            let id = id_of(commit);
+            missing.push(commit);
+            let Err(error) = self.copy_from(self.from, &missing) else { return Ok(()) };
+            tracing::warn!(commit = %id, %error, "a commit that the remote may lack is kept without its history");
+            let cut = CutHistory::at(self.from, commit)
+                .map_err(|error| FetchError::new(FetchFailure::of_io(&error), error.to_string()))?;
+            self.copy_from(&cut.repository, &missing)?;
+            self.cut.insert(commit);
+            return Ok(());
+        }
+        if missing.is_empty() { Ok(()) } else { self.copy_from(self.from, &missing) }
+    }
+
+    fn copy_from(&self, from: &git2::Repository, tips: &[Oid]) -> Result<(), FetchError> {
+        let attempt = Attempt::fetch(&self.mirror.remote, &self.mirror.options);
+        let source = ObjectSource { repository: from, limits: self.mirror.options.objects };
+        source.copy(&attempt, self.to, tips)
+    }
+
+    /// Returns whether neither mirror has a commit, such as one of the repository that was followed before.
+    fn is_absent(&self, commit: Oid) -> bool {
+        [self.from, self.to].iter().all(|it| it.odb().is_ok_and(|it| !it.exists(commit)))
+    }
+
+    fn exists(&self, object: Oid) -> Result<bool, FetchError> {
+        Ok(self.to.odb().map_err(|it| self.failed(&it))?.exists(object))
+    }
+
+    /// Returns the trees and blobs of a commit that are to be copied. A remote that sends incomplete packs may have left
+    /// out any of them.
+    fn missing(&mut self, commit: Oid) -> Result<Vec<Oid>, FetchError> {
+        let (from, to) = (self.from.odb(), self.to.odb());
+        let from = from.map_err(|it| self.failed(&it))?;
+        let to = to.map_err(|it| self.failed(&it))?;
+        let links = CommitLinks::find(self.from, &from, commit)
+            .or_else(|_| CommitLinks::find(self.to, &to, commit));
+        let mut waiting = vec![links.map_err(|it| self.failed(&it))?.tree];
+        let mut missing = Vec::new();
+        while let Some(id) = waiting.pop() {
+            if !self.seen.insert(id) {
+                continue;
+            }
+            if !to.exists(id) {
+                missing.push(id);
+            }
+            let tree = self.from.find_tree(id).or_else(|_| self.to.find_tree(id));
+            for entry in &tree.map_err(|it| self.failed(&it))? {
+                match entry.kind() {
+                    Some(ObjectType::Tree) => waiting.push(entry.id()),
+                    Some(ObjectType::Blob) if self.seen.insert(entry.id()) => {
+                        if !to.exists(entry.id()) {
+                            missing.push(entry.id());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Notes which commits have no history, as git does: those that were copied alone, and those of the old mirror.
+    fn mark_cut(&mut self) -> Result<(), FetchError> {
+        let noted = read_regular(&self.from.path().join(SHALLOW)).unwrap_or_default();
+        let noted = std::str::from_utf8(&noted).unwrap_or_default();
+        for commit in noted.lines().filter_map(|it| Oid::from_str(it).ok()) {
+            if self.exists(commit)? && !self.has_parents(commit) {
+                self.cut.insert(commit);
+            }
+        }
+        if self.cut.is_empty() {
+            return Ok(());
+        }
+        let path = self.to.path().join(SHALLOW);
+        let lines: String = self.cut.iter().map(|it| format!("{it}\n")).collect();
+        std::fs::write(&path, lines).map_err(|error| FetchError::of_file(&path, "written", &error))
+    }
+
+    /// Returns whether the fresh mirror has what a commit follows.
+    fn has_parents(&self, commit: Oid) -> bool {
+        let has = |database: Odb<'_>| {
+            let links = CommitLinks::read(&database, commit).ok()?;
+            Some(links.parents.iter().all(|it| database.exists(*it)))
+        };
+        self.to.odb().ok().and_then(has).unwrap_or(false)
+    }
+
+    fn failed(&self, error: &git2::Error) -> FetchError {
+        Attempt::fetch(&self.mirror.remote, &self.mirror.options).explain(error)
+    }
+}

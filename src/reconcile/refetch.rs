@@ -1,0 +1,27 @@
+//! Fetching everything again, where objects of the mirror are damaged or missing.
+
+use super::clock::Now;
+use super::recorder::Recorder;
+use super::shared_state::SharedState;
+use super::source::Source;
+
+/// Fetches everything into a fresh mirror if objects are damaged, unless that was done just now: objects of the remote may
+/// be damaged as well, so that it is tried again after pauses that grow. Returns whether it was done. Blocking.
+pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Recorder) -> bool {
+    if !state.lock().begin_refetch(Now::read().monotonic) {
+        return false;
+    }
+    let kept = recorder.kept_commits();
+    match source.refetch(&kept) {
+        Ok(()) => {
+            tracing::warn!("objects on disk were damaged: everything was fetched again");
+            state.lock().fetched_again(Now::read().monotonic);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "objects on disk are damaged, and everything cannot be fetched again");
+            state.lock().refetch_failed(Now::read().monotonic);
+            false
+        }
+    }
+}
