@@ -8,6 +8,8 @@ use super::source::Source;
 /// Fetches everything into a fresh mirror if objects are damaged, unless that was done just now: objects of the remote may
 /// be damaged as well, so that it is tried again after pauses that grow. Returns whether it was done. Blocking.
 pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Recorder) -> bool {
+    // It may take minutes: what another thread did meanwhile counts.
+    let _one_at_a_time = source.lock_refetch();
     if !state.lock().begin_refetch(Now::read().monotonic) {
         return false;
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::state::{Ancestry, SourceKind};
 use super::status::Reason;
@@ -149,6 +149,8 @@ pub(super) struct Source {
     transport: Box<MirrorOptions>,
     /// Where the branch was before a push of which it is not known whether it is on the disk.
     unsynced: Mutex<Option<CommitId>>,
+    /// Held while everything is fetched again.
+    refetching: Mutex<()>,
 }
 
 /// Where a fetch found the branch.
@@ -175,7 +177,8 @@ impl Source {
         transport: Box<MirrorOptions>,
     ) -> Self {
         let (named_first, unsynced) = (OnceLock::new(), Mutex::new(None));
-        Self { target, address, branch, named_first, path, transport, unsynced }
+        let refetching = Mutex::new(());
+        Self { target, address, branch, named_first, path, transport, unsynced, refetching }
     }
 
     /// Fetches the branch from a remote, or reads where it is in a repository of this machine.
@@ -227,6 +230,11 @@ impl Source {
         if let Some(name) = name.filter(|it| it.starts_with("refs/")) {
             self.named_first.get_or_init(|| name);
         }
+    }
+
+    /// Waits until another thread has fetched everything again, if one does. Blocking.
+    pub(super) fn lock_refetch(&self) -> MutexGuard<'_, ()> {
+        self.refetching.lock()
     }
 
     /// Fetches everything again into a fresh mirror, since objects of the old one are damaged. A repository of this machine
