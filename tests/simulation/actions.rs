@@ -271,6 +271,8 @@ impl World {
                     }
                 }))
             }
+            // The write fetches the branch itself before it opens anything, and one thread cannot fetch twice at once.
+            (During::EarlyFetch, Some(daemon), _) if daemon.stages.state.lock().is_behind() => None,
             (During::Fetch | During::EarlyFetch, Some(daemon), _) => {
                 let stages = Arc::clone(&daemon.stages);
                 Some(Rc::new(move || {
