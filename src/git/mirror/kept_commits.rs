@@ -126,10 +126,10 @@ impl Copying<'_> {
             for entry in &tree.map_err(|it| self.failed(&it))? {
                 match entry.kind() {
                     Some(ObjectType::Tree) => waiting.push(entry.id()),
-                    Some(ObjectType::Blob) if self.seen.insert(entry.id()) => {
-                        if !to.exists(entry.id()) {
-                            missing.push(entry.id());
-                        }
+                    Some(ObjectType::Blob)
+                        if self.seen.insert(entry.id()) && !to.exists(entry.id()) =>
+                    {
+                        missing.push(entry.id());
                     }
                     _ => {}
                 }
@@ -151,8 +151,9 @@ impl Copying<'_> {
             return Ok(());
         }
         let path = self.to.path().join(SHALLOW);
-        let lines: String = self.cut.iter().map(|it| format!("{it}\n")).collect();
-        std::fs::write(&path, lines).map_err(|error| FetchError::of_file(&path, "written", &error))
+        let lines: Vec<String> = self.cut.iter().map(|it| format!("{it}\n")).collect();
+        std::fs::write(&path, lines.concat())
+            .map_err(|error| FetchError::of_file(&path, "written", &error))
     }
 
     /// Returns whether the fresh mirror has what a commit follows.
