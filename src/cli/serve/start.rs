@@ -21,7 +21,8 @@ use crate::cli::size_limit::outlive_size_limits;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
 use crate::http::{
-    EncCache, Endpoint, FactsPolicy, LiveStatus, PrivacyPolicy, ServeOptions, Services, serve,
+    Dispatcher, EncCache, Endpoint, FactsPolicy, LiveStatus, PrivacyPolicy, ServeOptions, Services,
+    serve,
 };
 use crate::masking::{Masks, StoredForm};
 use crate::overview::{Overview, OwnReplica};
@@ -109,7 +110,7 @@ async fn start_and_serve(
 
 /// Answers requests until a shutdown is requested and those in flight are finished.
 async fn serve_until(
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Endpoint<Dispatcher>>,
     options: ServeOptions,
     shutdown: &Shutdown,
     reloader: Reloader,
@@ -131,7 +132,7 @@ struct Started {
     settings: ServeSettings,
     prepared: Prepared,
     services: Arc<Services>,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<Endpoint<Dispatcher>>,
     workers: Workers,
     store_lock: Option<File>,
 }
