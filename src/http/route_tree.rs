@@ -153,7 +153,7 @@ mod tests {
         path: &'p str,
     ) -> Option<(&'static str, Vec<&'p str>)> {
         let (found, ranges) = tree.find(path)?;
-        Some((*found, ranges.0.into_iter().map(|it| &path[it]).collect()))
+        Some((*found, ranges.0.into_iter().filter_map(|it| path.get(it)).collect()))
     }
 
     #[test]
