@@ -30,7 +30,8 @@ pub(super) struct EncRequest<'a> {
     pub(super) identity: &'a Identity,
     pub(super) node: &'a str,
     pub(super) body: &'a str,
-    /// The body without facts, where there are facts and they are optional.
+    /// The body without facts, where there are facts and they are optional: asks for the node by the facts that a
+    /// daemon knows.
     pub(super) bare: Option<&'a str>,
     pub(super) connect: Duration,
     pub(super) deadline: Instant,
@@ -44,79 +45,89 @@ pub(super) enum EncAnswer {
     Refused { kind: ErrorKind, reason: String },
 }
 
+/// Why a daemon does not answer.
+struct EncFailure {
+    reason: anyhow::Error,
+    refuses_facts: bool,
+}
+
 impl EncRequest<'_> {
-    /// Sends the request to one daemon after another until one answers.
+    /// Sends the request to one daemon after another until one answers. Where none does, those that refuse the facts
+    /// are asked for what a last good answer must not hide.
     pub(super) fn send(&self, health: &mut DaemonHealth) -> Result<EncAnswer> {
         let mut order = health.order(self.servers);
         order.truncate(ATTEMPTS);
-        let mut reasons = Vec::new();
+        let (mut reasons, mut refusing) = (Vec::new(), Vec::new());
         for (done, server) in order.iter().enumerate() {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let Some(timeouts) = self.share_of_time(order.len() - done) else {
                 reasons.push("timeout".to_owned());
                 break;
-            }
-            // One that hangs must leave time for the other.
-            let total = if done + 1 < order.len() { left / 2 } else { left };
-            match self.send_to(server, Timeouts { connect: self.connect.min(total), total }) {
+            };
+            match self.send_to(server, timeouts) {
                 Ok(answer) => {
                     health.is_well(server);
                     return Ok(answer);
                 }
-                Err(error) => {
+                Err(EncFailure { reason, refuses_facts }) => {
                     health.has_failed(server);
-                    reasons.push(one_line(&error));
+                    reasons.push(one_line(&reason));
+                    refusing.extend(refuses_facts.then_some(*server));
                 }
             }
         }
-        Err(anyhow!("{}", reasons.join("; ")))
+        self.find_refusal(&refusing).ok_or_else(|| anyhow!("{}", reasons.join("; ")))
     }
 
-    fn send_to(&self, server: &str, timeouts: Timeouts) -> Result<EncAnswer> {
-        let until = Instant::now() + timeouts.total;
-        let reply = self.post(server, self.body, timeouts)?;
+    /// Returns the time that one of so many daemons gets, if any is left: one that hangs must leave time for the others.
+    fn share_of_time(&self, daemons: usize) -> Option<Timeouts> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let total = left / u32::try_from(daemons).unwrap_or(u32::MAX).max(1);
+        (!total.is_zero()).then(|| Timeouts { connect: self.connect.min(total), total })
+    }
+
+    fn send_to(&self, server: &str, timeouts: Timeouts) -> Result<EncAnswer, EncFailure> {
+        let reply = self.post(server, &format!("/enc/{}", self.node), self.body, timeouts);
+        let reply = reply.map_err(|reason| EncFailure { reason, refuses_facts: false })?;
         let refuses_facts =
             matches!(reply.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE);
-        let answer = judge(reply, server).or_else(|error| {
-            let left = until.saturating_duration_since(Instant::now());
-            let timeouts = Timeouts { connect: timeouts.connect.min(left), total: left };
-            let bare = self.bare.filter(|_| refuses_facts && !left.is_zero());
-            bare.and_then(|bare| self.check_without_facts(server, bare, timeouts)).ok_or(error)
-        });
-        Ok(match answer? {
-            EncAnswer::Refused { kind, reason } => {
-                EncAnswer::Refused { kind, reason: self.with_own_advice(reason, server) }
+        let answer = judge(reply, server).map_err(|reason| EncFailure { reason, refuses_facts })?;
+        Ok(self.with_own_advice(answer, server))
+    }
+
+    /// Returns the conflict, or the error of a rule, that one of these daemons finds by the facts that it knows. It keeps
+    /// nothing of this question, and refuses it where it knows no facts: a rule may match just because a fact is
+    /// missing. Any other answer is not that of the facts that it refused.
+    fn find_refusal(&self, servers: &[&str]) -> Option<EncAnswer> {
+        let bare = self.bare?;
+        servers.iter().enumerate().find_map(|(done, server)| {
+            let timeouts = self.share_of_time(servers.len() - done)?;
+            let reply = self.post(server, &format!("/hiera/{}", self.node), bare, timeouts).ok()?;
+            match judge(reply, server).ok()? {
+                refused @ EncAnswer::Refused {
+                    kind: ErrorKind::ClassificationConflict | ErrorKind::RuleEvaluationError,
+                    ..
+                } => Some(self.with_own_advice(refused, server)),
+                EncAnswer::Refused { .. } | EncAnswer::Document { .. } => None,
             }
-            document @ EncAnswer::Document { .. } => document,
         })
     }
 
-    /// Returns the conflict or the error of a rule that a node has without its facts, which the daemon refused. Any
-    /// other answer is that of a node without facts, and not of this one.
-    fn check_without_facts(
-        &self,
-        server: &str,
-        bare: &str,
-        timeouts: Timeouts,
-    ) -> Option<EncAnswer> {
-        match judge(self.post(server, bare, timeouts).ok()?, server).ok()? {
-            refused @ EncAnswer::Refused {
-                kind: ErrorKind::ClassificationConflict | ErrorKind::RuleEvaluationError,
-                ..
-            } => Some(refused),
-            EncAnswer::Refused { .. } | EncAnswer::Document { .. } => None,
-        }
+    fn post(&self, server: &str, path: &str, body: &str, timeouts: Timeouts) -> Result<TextReply> {
+        Ok(Client::new(server, self.identity, timeouts)?.post(path, body)?)
     }
 
-    fn post(&self, server: &str, body: &str, timeouts: Timeouts) -> Result<TextReply> {
-        let daemon = Client::new(server, self.identity, timeouts)?;
-        Ok(daemon.post(&format!("/enc/{}", self.node), body)?)
-    }
-
-    fn with_own_advice(&self, reason: String, server: &str) -> String {
-        match reason.strip_suffix(SEE_DETAILS) {
-            Some(report) => with_advice(report, &[self.node, "--server", &without_secrets(server)]),
-            None => reason,
+    fn with_own_advice(&self, answer: EncAnswer, server: &str) -> EncAnswer {
+        match answer {
+            EncAnswer::Refused { kind, reason } => {
+                let reason = match reason.strip_suffix(SEE_DETAILS) {
+                    Some(report) => {
+                        with_advice(report, &[self.node, "--server", &without_secrets(server)])
+                    }
+                    None => reason,
+                };
+                EncAnswer::Refused { kind, reason }
+            }
+            document @ EncAnswer::Document { .. } => document,
         }
     }
 }

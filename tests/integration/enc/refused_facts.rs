@@ -1,4 +1,4 @@
-//! Facts that a daemon refuses: without them a conflict is found, and nothing else is an answer.
+//! Facts that a daemon refuses: by those that it knows a conflict is found, and nothing else is an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Machine, classes, repository, url};
 use crate::git::server::{Request, Server};
-use crate::program::{Daemon, Done};
+use crate::program::{Daemon, Done, GitRepository};
 use crate::table::each_row;
 
 const CONFLICT: &str = r#"{"kind": "classification-conflict", "msg": "Torn.", "details": {}}"#;
@@ -29,7 +29,8 @@ fn ask(machine: &Machine, servers: &[&str], more: &[&str]) -> Done {
     machine.enc("n", &[&["--server", &servers, "--facts-dir", &facts], more].concat())
 }
 
-/// A daemon that answers requests with facts in one way, and those without in another; and how many it got.
+/// A daemon that answers requests with facts in one way, and those by the facts that it knows in another; and how many
+/// it got.
 struct Refusing {
     server: Server,
     asked: Arc<AtomicUsize>,
@@ -43,9 +44,11 @@ impl Refusing {
             count.fetch_add(1, Ordering::SeqCst);
             let body: Value = serde_json::from_slice(&request.body).unwrap();
             assert!(body["trusted"].is_object(), "{body}");
-            let (line, body) = match body.get("fact") {
-                Some(_) => (with_facts, "<html>"),
-                None => (status, without),
+            let facts = body.get("fact");
+            let (line, body) = match request.target.as_str() {
+                "/enc/n" if facts.is_some() => (with_facts, "<html>"),
+                "/hiera/n" if facts.is_none() => (status, without),
+                path => panic!("{path} {body}"),
             };
             let head = format!("Content-Length: {}\r\nConnection: close", body.len());
             format!("HTTP/1.1 {line}\r\n{head}\r\n\r\n{body}").into()
@@ -103,14 +106,77 @@ fn only_errors_of_the_node_count_without_its_facts() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     each_row(rows, |(with_facts, status, without, reason)| {
+        let machine = machine(1);
+        assert_eq!(classes(&ask(&machine, &[&url(&daemon)], &[])), ["apt"]);
         let refusing = Refusing::start(with_facts, status, without);
-        let done = ask(&machine(1), &[&refusing.url(), &url(&daemon)], &[]);
+        let other = Refusing::start("503 X", "500 X", CONFLICT);
+        let done = ask(&machine, &[&refusing.url(), &other.url()], &[]);
         match reason {
             Some(reason) => assert_eq!((done.status, done.stdout.as_str()), (1, reason)),
-            None => assert_eq!(classes(&done), ["apt"], "the second daemon has answered"),
+            None => assert_eq!(classes(&done), ["apt"], "the last good answer"),
         }
-        assert_eq!(refusing.asked.load(Ordering::SeqCst), 2);
+        let asked = [&refusing, &other].map(|it| it.asked.load(Ordering::SeqCst));
+        assert_eq!(asked, [2, 1]);
     });
+}
+
+#[test]
+fn each_daemon_is_asked_with_the_facts_before_any_without() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let refusing = Refusing::start("413 X", "500 X", CONFLICT);
+    let done = ask(&machine(1), &[&refusing.url(), &url(&daemon)], &[]);
+    assert_eq!(classes(&done), ["apt"], "the second daemon has answered");
+    assert_eq!(refusing.asked.load(Ordering::SeqCst), 1);
+    // Of two that refuse them, the one that knows the node finds its conflict.
+    let unknown = r#"{"kind": "not-found", "msg": "No facts."}"#;
+    let (first, second) =
+        (Refusing::start("413 X", "404 X", unknown), Refusing::start("413 X", "500 X", CONFLICT));
+    let done = ask(&machine(1), &[&first.url(), &second.url()], &[]);
+    assert_eq!((done.status, done.stdout.as_str()), (1, "clade enc: Torn.\n"));
+}
+
+/// Two groups that conflict for a node without the fact `kernel`.
+const WHERE_IT_IS_MISSING: &str = "name: T1
+rule: not kernel = windows
+classes: {t: {x: 1}}
+---
+name: T2
+rule: name = n
+classes: {t: {x: 2}}
+";
+
+#[test]
+fn what_is_asked_after_a_refusal_is_not_recorded_and_misses_no_fact() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/all.yaml", WHERE_IT_IS_MISSING)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let (server, machine) = (url(&daemon), Machine::new());
+    let facts = |many: usize| {
+        let values = json!({"kernel": "windows", "x": vec![0; many]});
+        machine.write("facts/n.json", json!({"name": "n", "values": values}).to_string());
+    };
+    facts(249_994);
+    let done = ask(&machine, &[&server], &[]);
+    let reason = format!("clade enc: `{server}` answers 413 Payload Too Large: ");
+    assert!(done.status == 1 && done.stdout.starts_with(&reason), "{}", done.stdout);
+    assert_eq!(daemon.get("/controller/nodes/n").status, 404, "nothing is known of the node");
+    facts(1);
+    assert_eq!(classes(&ask(&machine, &[&server], &[])), ["t"]);
+    daemon.wait_until("the check-in is there", |it| it.get("/controller/nodes/n").status == 200);
+    let known = || {
+        ["/controller/nodes/n", "/controller/nodes/n/history", "/v1/nodes/n"]
+            .map(|path| daemon.get(path).body)
+    };
+    let before = known();
+    facts(249_994);
+    let stale = ask(&machine, &[&server], &[]);
+    assert_eq!(classes(&stale), ["t"]);
+    assert!(stale.stderr.starts_with(&reason), "{}", stale.stderr);
+    // Check-ins are written in the order in which they came.
+    daemon.request("POST", "/enc/m", r#"{"fact": {"kernel": "windows"}}"#);
+    daemon.wait_until("the next one is there", |it| it.get("/controller/nodes/m").status == 200);
+    assert_eq!(known(), before);
 }
 
 #[test]

@@ -195,35 +195,46 @@ RSpec.describe Puppet::Node::Clade do
       end
     end
 
-    it 'finds a conflict, or an error of a rule, without them' do
+    it 'finds a conflict, or an error of a rule, by those that it knows' do
       error = CONFLICT.merge('kind' => 'rule-evaluation-error', 'msg' => 'too long')
       [[413, CONFLICT], [400, CONFLICT], [413, error]].each_with_index do |(status, reason), index|
         server = asked_before([status, '<html>'], [500, reason])
-        second = stub([200, GOOD])
+        second = stub([503, '{}'], [500, CONFLICT])
         configure([server.entry, second.entry])
         File.utime(Time.now, Time.now + index + 1, "#{@home}/conf/classifier.yaml")
         expect { find(facts: facts) }.to raise_error(Puppet::Error, /could not classify web1: #{reason['msg']}/)
-        full, bare = server.requests.last(2).map { |it| it['body'] }
-        expect([full['fact'], bare['fact']]).to eq([facts, nil])
-        expect(bare['trusted']).to eq(full['trusted'])
-        expect(second.requests).to be_empty
+        full, bare = server.requests.last(2)
+        expect([full['body']['fact'], bare['line']]).to eq([facts, 'POST /hiera/web1 HTTP/1.1'])
+        expect(bare['body']).to eq('trusted' => full['body']['trusted'])
+        expect(second.requests.size).to eq(1)
       end
     end
 
-    it 'asks the next server, and uses no answer without them' do
-      [[200, GOOD.merge('classes' => {})], [404, '{"kind":"not-found","msg":"x"}'], [503, '{}']].each_with_index do |bare, index|
-        first = stub(too_large, bare)
-        second = stub([200, GOOD])
-        configure([first.entry, second.entry])
-        File.utime(Time.now, Time.now + index + 1, "#{@home}/conf/classifier.yaml")
-        expect(find(facts: facts).classes).to eq(GOOD['classes'])
-        expect([first, second].map { |it| it.requests.size }).to eq([2, 1])
-        expect(second.requests.first['body']['fact']).to eq(facts)
+    it 'asks the next server before anything is asked without them' do
+      first = stub(too_large, [500, CONFLICT])
+      second = stub([200, GOOD])
+      configure([first.entry, second.entry])
+      expect(find(facts: facts).classes).to eq(GOOD['classes'])
+      expect([first, second].map { |it| it.requests.size }).to eq([1, 1])
+      expect(second.requests.first['body']['fact']).to eq(facts)
+    end
+
+    it 'asks each that refuses them, and uses no answer without them' do
+      unknown = [404, '{"kind":"not-found","msg":"x"}']
+      [[200, '{}'], unknown, [503, '{}']].each_with_index do |bare, index|
+        servers = [asked_before(too_large, bare), stub(too_large, bare)]
+        configure(servers.map(&:entry))
+        File.utime(Time.now, Time.now + (2 * index) + 1, "#{@home}/conf/classifier.yaml")
+        expect(find(facts: facts).classes).to eq('old' => {})
+        expect(servers.map { |it| it.requests.size }).to eq([3, 2])
       end
+      configure([stub(too_large, unknown).entry, stub(too_large, [500, CONFLICT]).entry])
+      File.utime(Time.now, Time.now + 60, "#{@home}/conf/classifier.yaml")
+      expect { find(facts: facts) }.to raise_error(Puppet::Error, /could not classify web1: The node was classified/)
     end
 
     it 'uses the last good answer, or fails' do
-      asked_before(too_large, [200, GOOD], too_large, [200, GOOD])
+      asked_before(too_large, [200, '{}'], too_large, [200, '{}'])
       expect(find(facts: facts).classes).to eq('old' => {})
       expect(@warnings.last).to match(/answers 413: too large; for web1 the last good answer stands in/)
       expect { find('web2', facts: facts) }.to raise_error(Puppet::Error, /answers 413: too large; there is no last good/)

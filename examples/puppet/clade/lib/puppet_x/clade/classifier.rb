@@ -47,10 +47,10 @@ module PuppetX::Clade
 
     # Returns classes, parameters, environment and config data of a node.
     def classify(name, body)
-      bare = body.reject { |key, _| key == 'fact' } unless body['fact'].empty?
       answer('nodes', name) do
-        @servers.ask(body, Classifier.method(:classified?), bare: bare) do |server, http, sent|
-          http.post("#{server.prefix}/v1/classified/nodes/#{name}", JSON.generate(sent))
+        check = known_facts(name, body) unless body['fact'].empty?
+        @servers.ask(Classifier.method(:classified?), check: check) do |server, http|
+          http.post("#{server.prefix}/v1/classified/nodes/#{name}", JSON.generate(body))
         end
       end
     end
@@ -60,8 +60,8 @@ module PuppetX::Clade
     # that is asked knows of the node.
     def config_data(name, body)
       answer('hiera', name) do
-        @servers.ask(body, ->(data) { data.is_a?(Hash) }) do |_, http, sent|
-          http.post("/hiera/#{name}", JSON.generate(sent))
+        @servers.ask(->(data) { data.is_a?(Hash) }) do |_, http|
+          http.post("/hiera/#{name}", JSON.generate(body))
         end
       end
     end
@@ -71,6 +71,13 @@ module PuppetX::Clade
     end
 
     private
+
+    # Returns how to ask for a node by the facts that a daemon knows. It finds the same conflicts, it keeps nothing of
+    # this question, and it refuses it where it knows no facts: a rule may match just because a fact is missing.
+    def known_facts(name, body)
+      text = JSON.generate('trusted' => body['trusted'])
+      ->(_, http) { http.post("/hiera/#{name}", text) }
+    end
 
     def answer(kind, name)
       Classifier.check_name(name)

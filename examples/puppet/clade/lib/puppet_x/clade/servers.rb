@@ -19,27 +19,22 @@ module PuppetX::Clade
       @lock = Mutex.new
     end
 
-    # Yields a server, a way to ask it and the body until an answer is usable, and returns that. `bare` is the body
-    # without facts: where a server refuses the facts, a conflict is looked for without them.
-    def ask(body, usable, bare: nil, &post)
+    # Yields a server and a way to ask it until an answer is usable, and returns that. Where no server answers, `check`
+    # asks each that refuses the facts for what a last good answer must not hide.
+    def ask(usable, check: nil, &post)
       deadline = now + @settings.timeout
       reasons = []
-      attempts = order.first(ATTEMPTS)
-      attempts.each_with_index do |server, index|
-        left = deadline - now
-        # One that hangs must leave time for the other.
-        left /= 2 unless index + 1 == attempts.size
-        finish = now + left
-        begin
-          answer = ask_one(server, body, usable, left, &post)
-          is_well(server)
-          return answer
-        rescue Unanswered => e
-          check_without_facts(server, bare, usable, finish - now, &post) if bare && e.is_a?(FactsRefused)
-          has_failed(server)
-          reasons << e.message
-        end
+      refusing = []
+      each_in_time(order.first(ATTEMPTS), deadline) do |server, seconds|
+        answer = ask_one(server, usable, seconds, &post)
+        is_well(server)
+        return answer
+      rescue Unanswered => e
+        has_failed(server)
+        reasons << e.message
+        refusing << server if e.is_a?(FactsRefused)
       end
+      find_refusal(refusing, deadline, &check) if check
       raise Unanswered, reasons.join('; ')
     end
 
@@ -69,16 +64,26 @@ module PuppetX::Clade
       end
     end
 
-    def ask_one(server, body, usable, seconds)
-      judge(server, usable, within(seconds, server) { |http| yield server, http, body })
+    # Yields servers, each with its seconds: one that hangs must leave time for the others.
+    def each_in_time(servers, deadline)
+      servers.each_with_index do |server, index|
+        left = [deadline - now, 0].max
+        yield server, left / (servers.size - index)
+      end
     end
 
-    # Raises the conflict, or the error of a rule, that a node has without the facts that a server refused. Any other
-    # answer is that of a node without facts, and not of this one.
-    def check_without_facts(server, bare, usable, seconds, &post)
-      ask_one(server, bare, usable, [seconds, 0].max, &post)
-    rescue NotFound, Unanswered
-      nil
+    def ask_one(server, usable, seconds)
+      judge(server, usable, within(seconds, server) { |http| yield server, http })
+    end
+
+    # Raises the conflict, or the error of a rule, that one of the servers finds. Any other answer is not that of the
+    # facts that they refused.
+    def find_refusal(servers, deadline, &check)
+      each_in_time(servers, deadline) do |server, seconds|
+        ask_one(server, ->(_) { true }, seconds, &check)
+      rescue NotFound, Unanswered
+        nil
+      end
     end
 
     # Puppet Server's HTTP client has no time-out that one request could set, so the request runs
