@@ -114,12 +114,14 @@ configMap:
 {{- $grace }}
 {{- end }}
 
+{{/* "true" if the chart can read `grace`; the daemon reads more forms, such as `PT30S` */}}
+{{- define "clade.readsGrace" -}}
+{{- if regexMatch "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d) ?)+$" (include "clade.grace" .) }}true{{ end }}
+{{- end }}
+
 {{/* The seconds that a pod takes to stop: the sleep, `grace`, and what the daemon ends after that */}}
 {{- define "clade.stopSeconds" -}}
 {{- $grace := include "clade.grace" . }}
-{{- if not (regexMatch "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d) ?)+$" $grace) }}
-{{- fail (printf "`grace` is `%s`: write a duration such as 25s or 1m30s" $grace) }}
-{{- end }}
 {{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 }}
 {{- $seconds := 0.0 }}
 {{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)" $grace -1 }}
@@ -129,27 +131,40 @@ configMap:
 {{- end }}
 
 {{- define "clade.terminationGracePeriodSeconds" -}}
+{{- $given := .Values.terminationGracePeriodSeconds }}
+{{- if include "clade.readsGrace" . }}
 {{- $needed := include "clade.stopSeconds" . | int64 }}
-{{- if kindIs "invalid" .Values.terminationGracePeriodSeconds }}
-{{- add $needed 2 }}
-{{- else }}
-{{- if lt (int64 .Values.terminationGracePeriodSeconds) $needed }}
+{{- if kindIs "invalid" $given }}{{ $given = add $needed 2 }}{{ end }}
+{{- if lt (int64 $given) $needed }}
 {{- fail (printf "`terminationGracePeriodSeconds` must be more than `preStopSleepSeconds` and the %s that requests in flight may take (`config.grace`): at least %d, or null" (include "clade.grace" .) $needed) }}
 {{- end }}
-{{- int64 .Values.terminationGracePeriodSeconds }}
+{{- else if kindIs "invalid" $given }}
+{{- fail (printf "`grace` is `%s`: write a duration such as 25s or 1m30s, or set `terminationGracePeriodSeconds`" (include "clade.grace" .)) }}
 {{- end }}
+{{- int64 $given }}
 {{- end }}
 
 {{/* How a Deployment is updated */}}
 {{- define "clade.strategy" -}}
-{{- $strategy := dict "type" "RollingUpdate" "rollingUpdate" (dict "maxSurge" 1 "maxUnavailable" 0) }}
+{{- $type := "RollingUpdate" }}
 {{- range .Values.extraVolumes }}
 {{- with .persistentVolumeClaim }}
 {{- /* One node at a time may have such a claim: a new pod would wait for the old one, and that for the new one. */}}
-{{- if not .readOnly }}{{ $strategy = dict "type" "Recreate" }}{{ end }}
+{{- if not .readOnly }}{{ $type = "Recreate" }}{{ end }}
 {{- end }}
 {{- end }}
-{{- default $strategy .Values.strategy | toYaml }}
+{{- $strategy := .Values.strategy | default (dict "type" $type) | deepCopy }}
+{{- $strategy = merge $strategy (dict "type" "RollingUpdate") }}
+{{- if ne $strategy.type "Recreate" }}
+{{- $rolling := $strategy.rollingUpdate | default dict }}
+{{- if not (hasKey $rolling "maxSurge") }}{{ $rolling = set $rolling "maxSurge" 1 }}{{ end }}
+{{- if not (hasKey $rolling "maxUnavailable") }}
+{{- /* Both may not be 0. */}}
+{{- $rolling = set $rolling "maxUnavailable" (has (toString $rolling.maxSurge) (list "0" "0%") | ternary 1 0) }}
+{{- end }}
+{{- $strategy = set $strategy "rollingUpdate" $rolling }}
+{{- end }}
+{{- toYaml $strategy }}
 {{- end }}
 
 {{/* "true" unless `extraVolumeMounts` has another /tmp */}}

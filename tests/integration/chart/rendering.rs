@@ -173,6 +173,10 @@ fn a_pod_has_the_time_that_its_grace_period_needs() {
         ("{extraArgs: ['--grace', 60s]}", 70),
         ("{extraEnv: [{name: CLADE_GRACE, value: 60s}]}", 70),
         ("{terminationGracePeriodSeconds: 33}", 33),
+        ("{config: {grace: 1min}, terminationGracePeriodSeconds: 70}", 70),
+        ("{config: {grace: 25sec}, terminationGracePeriodSeconds: 20}", 20),
+        ("{config: {grace: 30 seconds}, terminationGracePeriodSeconds: 40}", 40),
+        ("{config: {grace: PT30S}, terminationGracePeriodSeconds: 40}", 40),
         ("{terminationGracePeriodSeconds: 3000000}", 3_000_000),
     ];
     each_row(rows, |(values, seconds)| {
@@ -198,13 +202,33 @@ fn a_deployment_with_a_claim_stops_its_pod_first() {
             (claim(""), &recreate),
             (claim(", readOnly: true"), &rolling),
             ("strategy: {type: Recreate}".to_owned(), &recreate),
-            (chosen, &json!({"type": "RollingUpdate"})),
+            (chosen, &rolling),
         ],
         |(values, strategy)| {
             let Some(objects) = rendered("clade", &values) else { return };
             assert_eq!(workload(&objects.unwrap())["spec"]["strategy"], *strategy, "{values}");
         },
     );
+}
+
+#[test]
+fn what_a_strategy_leaves_out_stops_no_replica_before_another_is_ready() {
+    let rows = [
+        ("{type: RollingUpdate}", json!(1), json!(0)),
+        ("{rollingUpdate: {maxSurge: 2}}", json!(2), json!(0)),
+        ("{rollingUpdate: {maxSurge: 50%}}", json!("50%"), json!(0)),
+        ("{rollingUpdate: {maxUnavailable: 1}}", json!(1), json!(1)),
+        ("{rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}", json!(0), json!(1)),
+        // Kubernetes refuses 0 for both.
+        ("{rollingUpdate: {maxSurge: 0}}", json!(0), json!(1)),
+        ("{type: RollingUpdate, rollingUpdate: {maxUnavailable: 0}}", json!(1), json!(0)),
+    ];
+    each_row(rows, |(strategy, surge, unavailable)| {
+        let Some(objects) = rendered("clade", &format!("strategy: {strategy}")) else { return };
+        let rolling = json!({"maxSurge": surge, "maxUnavailable": unavailable});
+        let expected = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
+        assert_eq!(workload(&objects.unwrap())["spec"]["strategy"], expected);
+    });
 }
 
 #[test]
@@ -253,6 +277,7 @@ fn what_would_not_work_is_refused() {
         ("{terminationGracePeriodSeconds: 32}", "at least 33"),
         ("{config: {grace: 60s}, terminationGracePeriodSeconds: 35}", "must be more than"),
         ("{config: {grace: 60}}", "`grace` is `60`: write a duration"),
+        ("{config: {grace: PT30S}}", "or set `terminationGracePeriodSeconds`"),
         ("{config: {store: 'postgres://u:p@h/d'}}", "has a URL with a password"),
         ("{config: {store: 'postgres://u:p/w@h/d'}}", "has a URL with a password"),
         ("{config: {store: 'postgres://h/d?password=x'}}", "has a URL with a password"),
