@@ -111,24 +111,21 @@ impl FactsDirectory {
         Ok(newest_facts(std::slice::from_ref(self), certname)?.map(|(_, facts)| facts))
     }
 
-    /// Returns the facts files that a node has here.
-    fn files_of(&self, certname: &str) -> Result<Vec<FactsFile<'_>>, FactsFileError> {
+    /// Returns the facts files that a node has here, and an error for each that cannot be examined.
+    fn files_of(&self, certname: &str) -> Vec<Result<FactsFile<'_>, FactsFileError>> {
         if certname.is_empty() || certname.starts_with('.') || certname.contains(['/', '\\', '\0'])
         {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let mut files = Vec::new();
-        for ending in ENDINGS {
+        let file = |ending: &&str| {
             let path = self.path.join(format!("{certname}.{ending}"));
             match modified(&path) {
-                Ok(modified) => files.push(FactsFile { path, modified, directory: self }),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(FactsFileError::File { path, reason: error.to_string() });
-                }
+                Ok(modified) => Some(Ok(FactsFile { path, modified, directory: self })),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => Some(Err(FactsFileError::File { path, reason: error.to_string() })),
             }
-        }
-        Ok(files)
+        };
+        ENDINGS.iter().filter_map(file).collect()
     }
 
     /// Returns an error if the directory is not there and must be, or cannot be examined.
@@ -277,14 +274,18 @@ impl FactsFile<'_> {
 ///
 /// # Errors
 ///
-/// Returns an error as [`FactsDirectory::facts`] does.
+/// Returns an error as [`FactsDirectory::facts`] does; one of a directory only where no other has the file: it may be
+/// left over.
 pub fn newest_facts(
     directories: &[FactsDirectory],
     certname: &str,
 ) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
-    let mut files = Vec::new();
-    for directory in directories {
-        files.extend(directory.files_of(certname)?);
+    let (mut files, mut unknown) = (Vec::new(), None);
+    for file in directories.iter().flat_map(|it| it.files_of(certname)) {
+        match file {
+            Ok(file) => files.push(file),
+            Err(error) => unknown = unknown.or(Some(error)),
+        }
     }
     // Of files that are equally new the first counts.
     files.sort_by_key(|it| Reverse(it.modified));
@@ -293,6 +294,7 @@ pub fn newest_facts(
             return Ok(Some((file.path, facts)));
         }
     }
+    unknown.map_or(Ok(()), Err)?;
     directories.iter().try_for_each(FactsDirectory::check_presence)?;
     Ok(None)
 }
@@ -428,6 +430,23 @@ mod tests {
         set_days(&kept, &[("web1.yaml", 5)]);
         std::fs::write(kept.path().join("web1.json"), "{").unwrap();
         assert!(matches!(facts.facts("web1"), Err(FactsFileError::File { .. })));
+    }
+
+    #[test]
+    fn a_directory_that_is_none_keeps_no_facts_of_another_from_being_read() {
+        let (kept, facts) = directory(&[("web1.json", r#"{"a": 1}"#), ("left-over", "")]);
+        let path = kept.path().join("left-over");
+        let left_over = FactsDirectory::new(path.clone()).or_absent();
+        for both in [[left_over.clone(), facts.clone()], [facts.clone(), left_over.clone()]] {
+            let (_, found) = newest_facts(&both, "web1").unwrap().unwrap();
+            assert_eq!(found.fact["a"], json!(1));
+            let error = newest_facts(&both, "web2").unwrap_err();
+            let first = path.join("web2.json");
+            assert!(
+                matches!(&error, FactsFileError::File { path, .. } if *path == first),
+                "{error}"
+            );
+        }
     }
 
     #[test]
