@@ -164,7 +164,7 @@ impl Client {
         let mut response = self.connected(response)?;
         if !response.status().is_success() {
             let reply = self.read(response)?;
-            let is_refusal = reply.status.is_client_error() || reply.status.is_server_error();
+            let is_refusal = refuses_request(reply.status);
             let error = match self.json(path, &reply).and_then(JsonReply::document) {
                 Err(error) => error,
                 Ok(_) => ClientError::Answer(format!("`{}{path}` has no list", self.name)),
@@ -244,6 +244,20 @@ impl Client {
         })?;
         Ok(JsonReply { status, body, advice: self.advice })
     }
+}
+
+/// Whether a status says that this very request cannot be answered, and another one may be. `PuppetDB` answers a query
+/// that it cannot execute with 500. Any other error is one of the service, a proxy or a permission.
+fn refuses_request(status: http::StatusCode) -> bool {
+    use http::StatusCode as Status;
+    matches!(
+        status,
+        Status::BAD_REQUEST
+            | Status::PAYLOAD_TOO_LARGE
+            | Status::URI_TOO_LONG
+            | Status::UNPROCESSABLE_ENTITY
+            | Status::INTERNAL_SERVER_ERROR
+    )
 }
 
 impl JsonReply {

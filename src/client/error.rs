@@ -22,7 +22,7 @@ pub enum ClientError {
         /// The most bytes.
         most: u64,
     },
-    /// The service refuses a request for a list by a status of its own.
+    /// The service refuses a request for a list; it may answer another one.
     #[error("{0}")]
     Refused(String),
     /// The answer cannot be used, or is a refusal.

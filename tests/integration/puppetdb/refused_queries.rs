@@ -77,7 +77,8 @@ fn warnings(daemon: &Daemon) -> usize {
 #[test]
 fn a_refused_query_is_asked_again_without_a_filter_and_reported_once() {
     let repository = repository(GROUPS);
-    each_row(["400 Bad Request", "500 Server Error"], |status| {
+    let statuses = ["400 Bad Request", "413 X", "414 X", "422 X", "500 Server Error"];
+    each_row(statuses, |status| {
         let puppetdb = RefusingPuppetDb::start(status);
         let daemon = puppetdb.daemon(&repository);
         for _ in 0..3 {
@@ -89,6 +90,20 @@ fn a_refused_query_is_asked_again_without_a_filter_and_reported_once() {
         daemon.wait_until("a warning is in the log", |it| warnings(it) == 1);
         assert_eq!(members(&daemon, 2), json!(["b"]));
         daemon.wait_until("the other query is in the log", |it| warnings(it) == 2);
+    });
+}
+
+#[test]
+fn where_the_service_fails_everything_is_not_requested() {
+    let repository = repository(GROUPS);
+    let rows = ["401 X", "403 X", "404 X", "429 X", "502 X", "503 X", "504 X"];
+    each_row(rows, |status| {
+        let puppetdb = RefusingPuppetDb::start(status);
+        let daemon = puppetdb.daemon(&repository);
+        let answer = daemon.get("/v1/groups/aaaaaaaa-0000-4000-8000-000000000001/nodes");
+        assert_eq!((answer.status, &answer.json()["kind"]), (503, &json!("puppetdb-unreachable")));
+        assert_eq!(puppetdb.filters(), [json!(["=", "facts.os.family", "Debian"])]);
+        assert_eq!(warnings(&daemon), 0);
     });
 }
 
