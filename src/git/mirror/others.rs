@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use git2::{ErrorCode, Oid, Reference};
+use git2::{ErrorClass, ErrorCode, Oid, Reference};
 use parking_lot::MutexGuard;
 
 use super::Mirror;
 use super::advertised::Advertised;
 use super::parts::{FetchedOthers, Others, SkippedRef, Wanted};
-use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::failure::{FetchError, FetchFailure, failure_of};
 use crate::git::refs::WATCHED;
 use crate::git::repository::Repository;
 use crate::git::transport::Attempt;
@@ -251,17 +251,26 @@ fn keep(repository: &Repository, wanted: &Wanted) -> Result<(), FetchError> {
     let object = match inner.find_object(wanted.target, None) {
         Ok(object) => object,
         // It may have moved again meanwhile.
-        Err(error) if error.code() == ErrorCode::NotFound => return Ok(()),
+        Err(error) if error.code() == ErrorCode::NotFound || is_of_system(&error) => return Ok(()),
         Err(error) => return Err(unusable(error.message())),
     };
-    if object.peel_to_commit().is_err() {
-        return Err(unusable("it does not name a commit"));
+    match object.peel_to_commit() {
+        Ok(_) => {}
+        Err(error) if is_of_system(&error) => return Ok(()),
+        Err(_) => return Err(unusable("it does not name a commit")),
     }
     match inner.reference(&wanted.kept, wanted.target, true, "fetch") {
         Ok(_) => Ok(()),
         Err(error) if error.code() == ErrorCode::Locked => Ok(()),
+        // The names of some refs are too long for a file: that is an error of the system as well.
+        Err(error) if failure_of(&error) == FetchFailure::DiskFull => Ok(()),
         Err(error) => Err(unusable(error.message())),
     }
+}
+
+/// Returns whether the system is why something cannot be read now: it says nothing of the ref.
+fn is_of_system(error: &git2::Error) -> bool {
+    matches!(error.class(), ErrorClass::Os | ErrorClass::Filesystem | ErrorClass::NoMemory)
 }
 
 /// Returns the name that a refspec gives a ref in the mirror.
@@ -284,6 +293,20 @@ fn is_of_content(failure: FetchFailure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_the_system_says_nothing_of_a_ref() {
+        for (class, expected) in [
+            (ErrorClass::Os, true),
+            (ErrorClass::Filesystem, true),
+            (ErrorClass::NoMemory, true),
+            (ErrorClass::Odb, false),
+            (ErrorClass::Zlib, false),
+        ] {
+            let error = git2::Error::new(ErrorCode::GenericError, class, "x");
+            assert_eq!(is_of_system(&error), expected, "{class:?}");
+        }
+    }
 
     #[test]
     fn refspecs_name_refs_here() {
