@@ -57,7 +57,8 @@ impl Directory {
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
         if repository.exists() {
-            let prepared = remove_leftovers(&repository);
+            let prepared =
+                remove_repositories(&repository).and_then(|()| remove_leftovers(&repository));
             let packs = repository.join("objects/pack");
             match prepared.and_then(|()| pack_index::check_all(&packs)) {
                 // Such a mirror is moved aside.
@@ -222,8 +223,20 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::write(to, std::fs::read(from)?)
 }
 
-/// Removes what a process that is gone left half done: lock files, packs on their way and repositories that were
-/// needed for a while. Ours is the only process here.
+/// Removes repositories that a process which is gone needed for a while. Below the mirror's own directory a name like theirs
+/// is that of a ref.
+fn remove_repositories(mirror: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(mirror)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().to_string_lossy().starts_with(cut_history::PREFIX);
+        if is_ours && entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a process that is gone left half done: lock files and packs on their way. Ours is the only process here.
 fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -231,10 +244,7 @@ fn remove_leftovers(directory: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if entry.file_type()?.is_dir() {
-            match name.starts_with(cut_history::PREFIX) {
-                true => std::fs::remove_dir_all(&path)?,
-                false => remove_leftovers(&path)?,
-            }
+            remove_leftovers(&path)?;
             continue;
         }
         // So libgit2 calls a pack until it is whole.

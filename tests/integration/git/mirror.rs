@@ -418,6 +418,19 @@ fn what_a_crash_left_behind_is_removed() {
 }
 
 #[test]
+fn a_branch_whose_name_is_like_that_of_a_leftover_stays() {
+    let (origin, first) = Origin::with_a_commit();
+    origin.set("clade-prod/main", &first);
+    let data = tempfile::tempdir().unwrap();
+    open(data.path(), &origin).fetch(Some("clade-prod/main")).unwrap();
+    let mirror = open(data.path(), &origin);
+    let repository = mirror.repository().unwrap();
+    for revision in ["HEAD", "clade-prod/main"] {
+        assert_eq!(repository.resolve(revision).ok(), Some(id(&first)), "{revision}");
+    }
+}
+
+#[test]
 fn a_lock_that_another_process_holds_is_reported() {
     let (origin, _) = Origin::with_a_commit();
     let data = tempfile::tempdir().unwrap();
