@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::alternates::write_alternates;
 use super::commit_links::SHALLOW;
+use super::failure::{FetchFailure, failure_of};
 use super::object_guard::guard;
 use super::object_id::oid;
 use super::repository::Repository;
@@ -130,7 +131,11 @@ impl CutHistory {
 }
 
 fn failed(error: &git2::Error) -> io::Error {
-    io::Error::other(error.message().to_owned())
+    let kind = match failure_of(error) {
+        FetchFailure::DiskFull => io::ErrorKind::StorageFull,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error.message().to_owned())
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ impl Mirror {
         if let Err(error) = self.fetch_others_into(&fresh) {
             tracing::warn!(%error, "other refs are not fetched");
         }
-        self.keep_commits(&fresh, kept);
+        self.keep_commits(&fresh, kept)?;
         {
             // What was joined is in the old one: a pack of the same name may be all that the new one has. Packs that are
             // being joined now are waited for.

@@ -27,67 +27,102 @@ struct Copying<'m> {
     seen: HashSet<Oid>,
     /// Commits that have no history in the fresh one.
     cut: BTreeSet<Oid>,
+    /// Whether the history of one could not be copied. That of others leads to the same objects, and to read all of it again
+    /// for each may take minutes.
+    is_history_damaged: bool,
 }
 
 impl Mirror {
     /// Copies the live commit and others from the mirror into a fresh one that lacks them, and names the live one there.
-    /// What cannot be copied is logged.
-    pub(super) fn keep_commits(&self, fresh: &Path, kept: &[CommitId]) {
+    /// What is damaged cannot be copied, and is logged.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if another try may copy what this one cannot.
+    pub(super) fn keep_commits(&self, fresh: &Path, kept: &[CommitId]) -> Result<(), FetchError> {
         let old = self.directory.repository();
         // It would keep libgit2 from all other packs.
         if let Err(error) = pack_index::check_all(&old.join("objects/pack")) {
             tracing::warn!(%error, "the packs of the mirror cannot be checked");
         }
         let live = self.live().or_else(|| kept.first().copied());
-        let Some(live) = live else { return };
+        let Some(live) = live else { return Ok(()) };
         let opened = Repository::open_mirror(&old)
             .and_then(|old| Repository::open_mirror(fresh).map(|fresh| (old, fresh)));
         let (old, fresh) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!(commit = %live, %error, "commits that the remote may lack are not kept");
-                return;
+                return Ok(());
             }
         };
-        let (from, to) = (old.inner(), fresh.inner());
-        let mut copying =
-            Copying { mirror: self, from, to, seen: HashSet::new(), cut: BTreeSet::new() };
+        let mut copying = Copying::new(self, old.inner(), fresh.inner());
         for commit in std::iter::once(live).chain(kept.iter().copied()) {
             if commit != live && copying.is_absent(oid(commit)) {
                 continue;
             }
             if let Err(error) = copying.copy(oid(commit)) {
+                let error = self.unless_passing(error)?;
                 // What is here of it is not complete.
                 copying.seen.clear();
                 tracing::error!(%commit, %error, "a commit that the remote may lack is not kept");
             }
         }
         if let Err(error) = copying.mark_cut() {
+            let error = self.unless_passing(error)?;
             tracing::error!(%error, "the mirror does not say which commits have no history");
         }
         if let Err(error) = name_live(&fresh, live) {
-            tracing::error!(commit = %live, error = error.message(), "the mirror does not name the live commit");
+            let error = self.unless_passing(copying.failed(&error))?;
+            tracing::error!(commit = %live, %error, "the mirror does not name the live commit");
         }
+        Ok(())
+    }
+
+    /// Returns what is damaged for good.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error itself if another try may succeed: the disk is full, it took too long, or the daemon stops.
+    fn unless_passing(&self, error: FetchError) -> Result<FetchError, FetchError> {
+        let is_passing = matches!(error.failure, FetchFailure::DiskFull | FetchFailure::Timeout)
+            || self.options.interrupt.is_interrupted();
+        if is_passing { Err(error) } else { Ok(error) }
     }
 }
 
-impl Copying<'_> {
+impl<'m> Copying<'m> {
+    fn new(mirror: &'m Mirror, from: &'m git2::Repository, to: &'m git2::Repository) -> Self {
+        let (seen, cut) = (HashSet::new(), BTreeSet::new());
+        Self { mirror, from, to, seen, cut, is_history_damaged: false }
+    }
+
     /// Copies what a commit leads to: with its history, or alone if that is not here.
     fn copy(&mut self, commit: Oid) -> Result<(), FetchError> {
         let is_new = !self.exists(commit)?;
         let mut missing = self.missing(commit)?;
         if is_new {
-            let id = id_of(commit);
             missing.push(commit);
-            let Err(error) = self.copy_from(self.from, &missing) else { return Ok(()) };
-            tracing::warn!(commit = %id, %error, "a commit that the remote may lack is kept without its history");
-            let cut = CutHistory::at(self.from, commit)
-                .map_err(|error| FetchError::new(FetchFailure::of_io(&error), error.to_string()))?;
-            self.copy_from(&cut.repository, &missing)?;
-            self.cut.insert(commit);
-            return Ok(());
+            return self.copy_new(commit, &missing);
         }
         if missing.is_empty() { Ok(()) } else { self.copy_from(self.from, &missing) }
+    }
+
+    fn copy_new(&mut self, commit: Oid, missing: &[Oid]) -> Result<(), FetchError> {
+        let id = id_of(commit);
+        if self.is_history_damaged {
+            tracing::warn!(commit = %id, "a commit that the remote may lack is kept without its history");
+        } else {
+            let Err(error) = self.copy_from(self.from, missing) else { return Ok(()) };
+            let error = self.mirror.unless_passing(error)?;
+            tracing::warn!(commit = %id, %error, "a commit that the remote may lack is kept without its history");
+            self.is_history_damaged = true;
+        }
+        let cut = CutHistory::at(self.from, commit)
+            .map_err(|error| FetchError::new(FetchFailure::of_io(&error), error.to_string()))?;
+        self.copy_from(&cut.repository, missing)?;
+        self.cut.insert(commit);
+        Ok(())
     }
 
     fn copy_from(&self, from: &git2::Repository, tips: &[Oid]) -> Result<(), FetchError> {
@@ -167,5 +202,56 @@ impl Copying<'_> {
 
     fn failed(&self, error: &git2::Error) -> FetchError {
         Attempt::fetch(&self.mirror.remote, &self.mirror.options).explain(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::{MirrorOptions, Remote};
+
+    /// Returns a mirror whose live commit a fresh one lacks, and the directory of all.
+    fn mirror_with_a_live_commit() -> (tempfile::TempDir, Mirror, CommitId) {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("origin");
+        let origin = git2::Repository::init_bare(&place).unwrap();
+        let who = git2::Signature::now("a", "a@example.com").unwrap();
+        let tree = origin.find_tree(origin.treebuilder(None).unwrap().write().unwrap()).unwrap();
+        let commit = id_of(origin.commit(Some("HEAD"), &who, &who, "x", &tree, &[]).unwrap());
+        let remote = Remote::parse(place.to_str().unwrap()).unwrap();
+        let data = directory.path().join("data");
+        let mirror = Mirror::open(&data, remote, MirrorOptions::default()).unwrap();
+        mirror.fetch(None).unwrap();
+        mirror.set_live(commit).unwrap();
+        (directory, mirror, commit)
+    }
+
+    #[test]
+    fn a_stop_while_commits_are_copied_is_an_error() {
+        let (_directory, mirror, commit) = mirror_with_a_live_commit();
+        let fresh = mirror.directory.prepare_fresh(&mirror.remote).unwrap();
+        mirror.options.interrupt.interrupt();
+        let error = mirror.keep_commits(&fresh, &[]).unwrap_err();
+        assert!(error.message.ends_with("the daemon is stopping"), "{error}");
+        assert_eq!(mirror.live(), Some(commit));
+    }
+
+    #[test]
+    fn what_another_try_may_copy_is_an_error_and_damage_is_not() {
+        let (_directory, mirror, commit) = mirror_with_a_live_commit();
+        for (failure, is_passing) in [
+            (FetchFailure::DiskFull, true),
+            (FetchFailure::Timeout, true),
+            (FetchFailure::CorruptObjects, false),
+            (FetchFailure::LimitExceeded, false),
+        ] {
+            let error = FetchError::new(failure, "x");
+            assert_eq!(mirror.unless_passing(error).is_err(), is_passing, "{failure:?}");
+        }
+        let fresh = mirror.directory.prepare_fresh(&mirror.remote).unwrap();
+        let objects = mirror.directory.repository().join("objects");
+        std::fs::remove_dir_all(&objects).unwrap();
+        std::fs::create_dir(&objects).unwrap();
+        assert_eq!(mirror.keep_commits(&fresh, &[commit]), Ok(()));
     }
 }
