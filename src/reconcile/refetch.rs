@@ -18,6 +18,7 @@ pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Re
         Ok(()) => {
             tracing::warn!("objects on disk were damaged: everything was fetched again");
             state.lock().fetched_again(Now::read().monotonic);
+            state.notify();
             true
         }
         Err(error) => {

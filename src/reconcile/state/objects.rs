@@ -19,9 +19,8 @@ impl ReconcileState {
 
     /// Returns whether everything is to be fetched again now, and notes that it is.
     pub(in crate::reconcile) fn begin_refetch(&mut self, now: Instant) -> bool {
-        // The objects of a fetch that failed stay in the mirror, and the next one does not ask for them.
-        let has_failed = matches!(self.failure, Some((FetchFailure::CorruptObjects, _)));
-        let is_needed = self.source == SourceKind::Remote && (self.is_damaged() || has_failed);
+        let is_needed =
+            self.source == SourceKind::Remote && (self.is_damaged() || self.has_met_damage());
         let begins = is_needed && self.objects.until_refetch(now).is_zero();
         if begins {
             self.objects.refetch_began(now);
@@ -29,16 +28,22 @@ impl ReconcileState {
         begins
     }
 
+    /// Returns whether the last fetch failed at damaged objects: they stay in the mirror, and the next one does not ask for
+    /// them.
+    fn has_met_damage(&self) -> bool {
+        matches!(self.failure, Some((FetchFailure::CorruptObjects, _)))
+    }
+
     /// Returns whether the next fetch deals with damaged objects.
     pub(in crate::reconcile) fn is_refetch_due(&self, now: Instant) -> bool {
         self.is_damaged() && self.objects.until_refetch(now).is_zero()
     }
 
-    /// Returns how long to wait until everything is to be fetched again, if it is. Where fetches fail, their own
-    /// retries do it.
+    /// Returns how long to wait until everything is to be fetched again, if it is. Where fetches fail for another reason,
+    /// their own retries do it.
     pub(in crate::reconcile) fn until_refetch(&self, now: Instant) -> Option<Duration> {
-        let waits =
-            self.source == SourceKind::Remote && self.is_damaged() && self.failure.is_none();
+        let is_needed = self.has_met_damage() || self.is_damaged() && self.failure.is_none();
+        let waits = self.source == SourceKind::Remote && is_needed;
         waits.then(|| self.objects.until_refetch(now))
     }
 
@@ -51,6 +56,8 @@ impl ReconcileState {
     pub(in crate::reconcile) fn fetched_again(&mut self, now: Instant) {
         self.objects.refetch_ended(now);
         self.objects.forget_damage();
+        // It forgot which refs were skipped.
+        self.other_refs_requested = true;
         self.retry_unread();
     }
 
@@ -104,6 +111,7 @@ mod tests {
         assert!(state.begin_refetch(now.monotonic));
         state.fetched_again(now.monotonic);
         assert!(state.has_pending(), "it is built again");
+        assert!(state.other_refs_requested, "which refs are skipped is found out again");
         assert!(!conditions(&mut state).contains(&damaged));
     }
 
@@ -144,11 +152,19 @@ mod tests {
         let failed = |failure| {
             let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
             state.fetch_failed(&FetchError { failure, message: String::new() });
-            assert_eq!(state.until_refetch(now.monotonic), None, "its own retry does it");
-            refetches(&mut state, now.monotonic, 3)
+            let left = state.until_refetch(now.monotonic);
+            let done = refetches(&mut state, now.monotonic, 3);
+            let last = now.monotonic + Duration::from_secs(2);
+            (left, done, state.until_refetch(last))
         };
-        assert_eq!(failed(FetchFailure::CorruptObjects), [0, 2]);
-        assert!(failed(FetchFailure::ConnectFailed).is_empty());
+        // However long the interval is, whose length its own retries may have.
+        let (now_at_once, pause) = (Some(Duration::ZERO), Some(Duration::from_secs(4)));
+        assert_eq!(failed(FetchFailure::CorruptObjects), (now_at_once, vec![0, 2], pause));
+        assert_eq!(
+            failed(FetchFailure::ConnectFailed),
+            (None, vec![], None),
+            "its own retry does it"
+        );
     }
 
     #[test]
