@@ -133,34 +133,26 @@ impl Mirror {
     /// Fetches the watched ref, and returns where it is: the given one, or what the remote's `HEAD`
     /// names. What other refs are does not matter; those that are gone are forgotten.
     ///
-    /// A mirror that turns out to be damaged is fetched into a fresh directory.
-    ///
     /// # Errors
     ///
     /// Returns an error if the remote cannot be fetched or does not have the ref; the mirror is
-    /// then as it was.
+    /// then as it was. Where it turns out to be damaged, [`Mirror::renew`] mends it: what is to be kept is the caller's to
+    /// say.
     pub fn fetch_watched(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let fetched = {
-            let _one_at_a_time = self.fetching.lock();
-            self.fetch_into(&self.directory.repository(), branch)
-        };
-        match fetched {
-            Err(FetchError { failure: FetchFailure::CorruptObjects, .. }) if !self.is_sound() => {
-                self.renew(branch, &[])
-            }
-            fetched => fetched,
-        }
+        let _one_at_a_time = self.fetching.lock();
+        self.fetch_into(&self.directory.repository(), branch)
     }
 
     /// Fetches everything into a fresh directory and puts it in the place of the old one, which is
     /// kept aside. Repositories that are open keep reading what they have mapped.
     ///
     /// The live commit and some others are copied from the old mirror where the remote does not have them: they must
-    /// answer after a restart without it. What cannot be copied is logged.
+    /// answer after a restart without it. What is damaged cannot be copied, and is logged.
     ///
     /// # Errors
     ///
-    /// Returns an error if the remote cannot be fetched; the mirror is then as it was.
+    /// Returns an error if the remote cannot be fetched or what is copied not be written in time; the mirror is then as it
+    /// was.
     pub fn renew(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<Fetched, FetchError> {
         let _one_at_a_time = self.fetching.lock();
         let io = |error: std::io::Error| {
@@ -370,18 +362,6 @@ impl Mirror {
     fn open_for_fetch(&self, directory: &Path) -> Result<Repository, FetchError> {
         let broken = |error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error);
         Repository::open_mirror(directory).map_err(broken)
-    }
-
-    /// Returns whether what the mirror's own refs name can be read.
-    fn is_sound(&self) -> bool {
-        let Ok(repository) = self.repository() else { return false };
-        let inner = repository.inner();
-        let Ok(references) = inner.references() else { return false };
-        references.into_iter().all(|reference| {
-            let Ok(reference) = reference else { return false };
-            reference.kind() == Some(git2::ReferenceType::Symbolic)
-                || reference.peel_to_tree().is_ok()
-        })
     }
 }
 

@@ -283,6 +283,43 @@ fn a_commit_that_the_remote_lost_answers_after_a_refetch_and_a_restart_without_t
 }
 
 #[test]
+fn a_damaged_index_is_mended_at_once_and_what_was_live_before_is_kept() {
+    if !has_git() {
+        return;
+    }
+    let (origin, first) = Origin::with_a_commit();
+    let server = LackingServer::of(&origin);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&server.url(), data.path());
+    wait_for(&daemon, &first);
+    let mut heads = vec![first];
+    let packs = data.path().join("mirror.git/objects/pack");
+    let mut before = Vec::new();
+    for name in ["name: W\n", "name: X\n"] {
+        before = indexes(&packs);
+        heads.push(origin.rewrite("main", &[("groups/web.yaml", Put::File(name))]));
+        daemon.request("POST", "/controller/reconcile", "");
+        wait_for(&daemon, heads.last().unwrap());
+    }
+    let added = indexes(&packs).into_iter().find(|it| !before.contains(it)).unwrap();
+    // The daemon may have the old file mapped.
+    std::fs::remove_file(&added).unwrap();
+    std::fs::write(&added, "damaged").unwrap();
+    let last = origin.commit("main", &[("groups/web.yaml", Put::File("name: Y\n"))]);
+    daemon.request("POST", "/controller/reconcile", "");
+    wait_for(&daemon, &last);
+    assert!(data.path().join("mirror.git.broken").exists(), "everything was fetched again");
+    assert_eq!(daemon.terminate(), 0);
+    let url = server.url();
+    drop(server);
+    let daemon = start(&url, data.path());
+    wait_for(&daemon, &last);
+    for head in &heads[..2] {
+        assert_eq!(daemon.get(&format!("/v1/groups?commit={head}")).status, 200, "{head}");
+    }
+}
+
+#[test]
 fn a_shallow_remote_has_a_reason_of_its_own() {
     if !has_git() {
         return;
