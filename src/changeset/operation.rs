@@ -199,7 +199,8 @@ pub(super) fn without_key(submitted: &Value, key: &str) -> Value {
     submitted
 }
 
-fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
+/// Refuses a body that names another group.
+pub(super) fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
     let Some(submitted) = body.get("id").filter(|it| !it.is_null()) else { return Ok(()) };
     if submitted.as_str().and_then(|it| it.parse().ok()) == Some(id) {
         return Ok(());

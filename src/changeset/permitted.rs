@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::operation::{self, Operation};
 use super::rejection::Rejection;
-use super::scope::{Scope, WriteGrant, change_group, first_allowing};
+use super::scope::{Scope, WriteGrant, change_group, first_allowing, parent_of};
 use crate::hierarchy::{GroupKey, Hierarchy};
 use crate::model::GroupId;
 
@@ -33,6 +33,9 @@ impl<'w> PermittedWrite<'w> {
         let changes = OnceCell::new();
         first_allowing(grants, |scope| {
             check(scope, hierarchy, operation)?;
+            if scope.is_unlimited() {
+                return Ok(());
+            }
             // Before anything is said of other groups: whether one has the name, or is a parent.
             match changes.get_or_init(|| operation::changes_of_group(hierarchy, operation)) {
                 Some(changes) => scope.check(hierarchy, changes),
@@ -55,8 +58,14 @@ pub(super) fn check(
         Operation::Create { id, body } => scope.check_make(old, (*id, body), "make a group there"),
         Operation::Put { id, body } => match known(*id) {
             Some(_) => scope.check_reach(old, *id),
-            // The same words as of a group that is there.
-            None => scope.check_make(old, (*id, body), &change_group(*id)),
+            None => {
+                // The same words as of a group that is there.
+                scope.check_make(old, (*id, body), &change_group(*id))?;
+                // What is wrong with a body is said of a group of the scope alone, or of one to be made.
+                let names_place =
+                    parent_of(body).is_some() && operation::same_id(*id, body).is_ok();
+                if names_place { Ok(()) } else { scope.check_reach(old, *id) }
+            }
         },
         Operation::Edit { id, .. } => scope.check_reach(old, *id),
         Operation::Delete { id } => match known(*id) {

@@ -66,10 +66,12 @@ impl Scope {
     }
 
     fn check_unlimited(&self, what: &str) -> Result<(), Rejection> {
-        if self.groups.is_none() && self.keys.is_none() {
-            return Ok(());
-        }
-        Err(Rejection::denied(what, Value::Null))
+        if self.is_unlimited() { Ok(()) } else { Err(Rejection::denied(what, Value::Null)) }
+    }
+
+    /// Returns whether the scope allows to change everything.
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.groups.is_none() && self.keys.is_none()
     }
 
     /// Checks that a group can be made below the parent that a body names; `what` is in the refusal.
@@ -79,8 +81,7 @@ impl Scope {
         (id, body): (GroupId, &Value),
         what: &str,
     ) -> Result<(), Rejection> {
-        let parent = body.get("parent").and_then(Value::as_str).and_then(|it| it.parse().ok());
-        match parent {
+        match parent_of(body) {
             _ if self.keys.is_some() => Err(denied(what, id)),
             Some(parent) if !self.has(old, parent) => Err(denied_at(old, parent, what, id)),
             Some(_) | None => Ok(()),
@@ -199,6 +200,11 @@ impl Scope {
         }
         Ok(())
     }
+}
+
+/// Returns the parent that a body names.
+pub(super) fn parent_of(body: &Value) -> Option<GroupId> {
+    body.get("parent")?.as_str()?.parse().ok()
 }
 
 /// Says what a client does that changes a group; the name of one that it may not read is not shown.

@@ -360,6 +360,24 @@ fn a_group_that_is_not_there_is_in_no_scope() {
     assert_eq!(refused.kind, RejectionKind::PermissionUnknown);
 }
 
+/// What is wrong with the body of a group to be replaced would say that there is none.
+#[test]
+fn a_body_that_makes_no_group_says_nothing_of_another() {
+    let old = Hierarchy::build(estate()).unwrap();
+    let limited = [grant(Scope { groups: Some([id(A)].into()), keys: None })];
+    for body in [
+        json!({}),
+        Value::Null,
+        json!({"name": "n", "parent": "none"}),
+        json!({"name": "n", "id": A, "parent": A}),
+    ] {
+        let put = |group: &str| Operation::Put { id: id(group), body: body.clone() };
+        let refused = |group| PermittedWrite::new(&old, &put(group), &limited).unwrap_err().message;
+        assert_eq!(refused(NEW).replace(NEW, B), refused(B), "{body}");
+        assert!(PermittedWrite::new(&old, &put(NEW), &[WriteGrant::default()]).is_ok(), "{body}");
+    }
+}
+
 #[test]
 fn environments_and_catalogues_need_a_scope_without_limits() {
     let old = Hierarchy::build(estate()).unwrap();
