@@ -77,11 +77,18 @@ impl Applier {
         WritePlanner::check_rights(&live, request).err()
     }
 
-    /// The same where no newer commit changes it: the remote need not be asked. What is read in place is newer than what
-    /// is live.
+    /// The same where no commit that is known to be newer changes it: the remote need not be asked. What is read in place
+    /// is newer than what is live, as is a head that is being built or not fetched since a restart.
     pub(super) fn denied_early(&self, request: &WriteRequest) -> Option<WriteError> {
-        let is_remote = self.source.kind() == SourceKind::Remote;
-        self.denied(request).filter(|it| is_remote && !it.depends_on_groups())
+        let is_settled = self.source.kind() == SourceKind::Remote && {
+            let state = self.state.lock();
+            let head = state.head();
+            state.last_contact.is_some() && head.is_some() && head == state.live()
+        };
+        if !is_settled {
+            return None;
+        }
+        self.denied(request).filter(|it| !it.depends_on_groups())
     }
 
     /// Tries once more where objects are damaged, after they were fetched again.

@@ -49,12 +49,20 @@ impl Idempotency {
         tip: CommitId,
         is_taken: impl Fn(CommitId) -> bool,
     ) -> Option<PushedWrite> {
+        self.unanswered(request).find(|it| {
+            !is_taken(it.commit) && repository.is_ancestor(it.commit, tip).unwrap_or(false)
+        })
+    }
+
+    /// Returns whether the same client sent a request before and got no answer, whether it is on the branch or not.
+    pub(super) fn is_unanswered(&self, request: &WriteRequest) -> bool {
+        self.unanswered(request).next().is_some()
+    }
+
+    fn unanswered(&self, request: &WriteRequest) -> impl Iterator<Item = PushedWrite> {
         let unanswered = self.recorder.journal().unanswered(REMEMBERED, Now::read());
-        unanswered.into_iter().find(|it| {
-            it.fingerprint == request.fingerprint
-                && !self.deliveries.contains(it.commit)
-                && !is_taken(it.commit)
-                && repository.is_ancestor(it.commit, tip).unwrap_or(false)
+        unanswered.into_iter().filter(|it| {
+            it.fingerprint == request.fingerprint && !self.deliveries.contains(it.commit)
         })
     }
 

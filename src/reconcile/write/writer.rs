@@ -213,9 +213,7 @@ impl Writer {
         for _ in 0..=self.settings.retries {
             let tip = match self.applier.tip() {
                 Ok(tip) => tip,
-                Err(error) => {
-                    return fail_all(refuse(writes, |it| self.applier.denied(it)), &error);
-                }
+                Err(error) => return self.fail(writes, &error),
             };
             let since = Instant::now();
             let batch = self.apply_all(&tip, writes);
@@ -247,7 +245,18 @@ impl Writer {
             true => WriteError::lag("the remote shows an older commit than it has"),
             false => WriteError::Conflict(self.settings.retries + 1),
         };
-        fail_all(writes, &error);
+        self.fail(writes, &error);
+    }
+
+    /// Answers writes that could not be decided on the newest commit. A client without rights does not learn why; but a
+    /// write that is sent again may have removed its group itself, and gets the answer of the first one later.
+    fn fail(&self, writes: Vec<QueuedWrite>, error: &WriteError) {
+        let refused = |it: &WriteRequest| {
+            self.applier.denied(it).filter(|_| !self.idempotency.is_unanswered(it))
+        };
+        for write in refuse(writes, refused) {
+            (write.reply)(Err(error.clone()));
+        }
     }
 
     /// Applies writes, each to what the one before left.
@@ -378,10 +387,4 @@ fn refuse(
         }
     }
     others
-}
-
-fn fail_all(writes: Vec<QueuedWrite>, error: &WriteError) {
-    for write in writes {
-        (write.reply)(Err(error.clone()));
-    }
 }

@@ -1,9 +1,13 @@
 //! A client without the right to a write learns nothing from it: not which names and groups there are, nor whether the remote
 //! can be reached.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Hub, ROOT};
+use super::{Hub, ROOT, has_git};
+use crate::git::server::{Server, http_backend};
 use crate::hub::token_hash;
 use crate::program::{Daemon, Response};
 
@@ -13,14 +17,21 @@ const HIDDEN: &str = "aaaaaaaa-0000-4000-8000-000000000003";
 const ABSENT: &str = "aaaaaaaa-0000-4000-8000-0000000000ff";
 const NEW: &str = "aaaaaaaa-0000-4000-8000-0000000000ee";
 
-fn hub() -> Hub {
-    let groups = format!(
+fn files() -> String {
+    format!(
         "name: Web\nid: {WEB}\n---\nname: Shop\nid: {SHOP}\nparent: Web\n---\nname: Hidden\nid: {HIDDEN}\n"
-    );
-    Hub::new(&[("groups/all.yaml", &groups)])
+    )
+}
+
+fn hub() -> Hub {
+    Hub::new(&[("groups/all.yaml", &files())])
 }
 
 fn serve(hub: &Hub, mode: &str) -> Daemon {
+    serve_at(hub, &hub.text_path(), mode)
+}
+
+fn serve_at(hub: &Hub, url: &str, mode: &str) -> Daemon {
     let entry = |name: &str, limits: &str| {
         format!("- {{name: {name}, sha256: {}, roles: [write]{limits}}}\n", token_hash(name))
     };
@@ -32,7 +43,10 @@ fn serve(hub: &Hub, mode: &str) -> Daemon {
     let data = hub.directory.path().join("data");
     Daemon::start(&[
         "--repo",
-        &hub.text_path(),
+        url,
+        "--allow-insecure-remotes",
+        "--git-proxy",
+        "none",
         "--data-dir",
         data.to_str().unwrap(),
         "--writes",
@@ -90,6 +104,15 @@ fn denied() -> Vec<(&'static str, Write, Write)> {
             ("POST", "/v1/update-classes?environment=production".to_owned(), Value::Null),
         ),
     ];
+    for body in [
+        json!({}),
+        json!([]),
+        json!({"name": "X", "parent": "none", "classes": {}}),
+        json!({"name": "X", "id": SHOP, "parent": WEB, "classes": {}}),
+    ] {
+        let put = |id: &str| ("PUT", one(id), body.clone());
+        pairs.push(("web", put(HIDDEN), put(ABSENT)));
+    }
     for (method, end, body) in [
         ("POST", "", json!({"description": "d"})),
         ("DELETE", "", Value::Null),
@@ -173,4 +196,90 @@ fn a_parent_that_a_commit_brings_into_the_groups_of_a_client_counts() {
     let body = json!({"name": "X", "parent": ABSENT, "classes": {}});
     let made = send(&daemon, "web", &("POST", "/v1/groups".to_owned(), body));
     assert_eq!(made.status, 303, "{}", made.body);
+}
+
+/// What a server makes of requests.
+#[derive(Default)]
+struct Faults {
+    reads_are_slow: bool,
+    reads_fail: bool,
+    /// The next push gets no answer, and what it did is not shown.
+    push_breaks: bool,
+}
+
+fn serve_hub(hub: &Hub, faults: &Arc<Mutex<Faults>>) -> Server {
+    let directory = hub.path().parent().unwrap().to_owned();
+    let faults = Arc::clone(faults);
+    Server::http(move |request| {
+        let reads = request.target.contains("git-upload-pack");
+        let Faults { reads_are_slow, reads_fail, push_breaks } = *faults.lock().unwrap();
+        if reads && reads_are_slow {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        if reads && reads_fail {
+            return Vec::new();
+        }
+        let answer = http_backend(&directory, request);
+        if reads || request.method != "POST" || !push_breaks {
+            return answer;
+        }
+        *faults.lock().unwrap() = Faults { reads_fail: true, ..Faults::default() };
+        Vec::new()
+    })
+}
+
+#[test]
+fn a_commit_that_was_not_fetched_since_a_restart_gives_rights() {
+    if !has_git() {
+        return;
+    }
+    for mode in ["commit", "propose"] {
+        let hub = hub();
+        let faults = Arc::default();
+        let server = serve_hub(&hub, &faults);
+        let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+        let edit = ("POST", one(HIDDEN), json!({"description": "d"}));
+        let daemon = serve_at(&hub, &url, mode);
+        assert_eq!(send(&daemon, "web", &edit).status, 403);
+        daemon.terminate();
+        hub.commit("Move", &[("groups/all.yaml", &(files() + "parent: Web\n"))]);
+        faults.lock().unwrap().reads_are_slow = true;
+        let daemon = serve_at(&hub, &url, mode);
+        let written = send(&daemon, "web", &edit);
+        let expected = if mode == "commit" { 200 } else { 202 };
+        assert_eq!(written.status, expected, "{mode}: {}", written.body);
+    }
+}
+
+#[test]
+fn a_removal_that_is_sent_again_is_not_refused_while_the_remote_is_away() {
+    if !has_git() {
+        return;
+    }
+    let hub = hub();
+    let faults = Arc::default();
+    let server = serve_hub(&hub, &faults);
+    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+    let daemon = serve_at(&hub, &url, "commit");
+    let remove = ("DELETE", one(SHOP), Value::Null);
+    let expect = |daemon: &Daemon, token: &str, status: u16| {
+        let answer = send(daemon, token, &remove);
+        assert_eq!(answer.status, status, "{token}: {}", answer.body);
+    };
+    faults.lock().unwrap().push_breaks = true;
+    expect(&daemon, "web", 503);
+    *faults.lock().unwrap() = Faults::default();
+    // What is pushed on top of it makes the removal live.
+    let described = send(&daemon, "web", &("POST", one(WEB), json!({"description": "d"})));
+    assert_eq!(described.status, 200, "{}", described.body);
+    let head = hub.head_id();
+    daemon.terminate();
+    faults.lock().unwrap().reads_fail = true;
+    let daemon = serve_at(&hub, &url, "commit");
+    expect(&daemon, "web", 503);
+    // One that removed nothing has no right to it.
+    expect(&daemon, "data", 403);
+    faults.lock().unwrap().reads_fail = false;
+    expect(&daemon, "web", 204);
+    assert_eq!(hub.head_id(), head);
 }
