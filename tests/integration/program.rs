@@ -199,13 +199,13 @@ impl Daemon {
         }
     }
 
-    /// Returns the id of the process.
     /// Returns the last lines of its log.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().cloned().collect()
     }
 
+    /// Returns the id of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
