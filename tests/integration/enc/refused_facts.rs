@@ -46,7 +46,7 @@ impl Refusing {
             assert!(body["trusted"].is_object(), "{body}");
             let facts = body.get("fact");
             let (line, body) = match request.target.as_str() {
-                "/enc/n" if facts.is_some() => (with_facts, "<html>"),
+                "/enc/n" => (with_facts, "<html>"),
                 "/hiera/n" if facts.is_none() => (status, without),
                 path => panic!("{path} {body}"),
             };
