@@ -24,8 +24,8 @@ pub enum RejectionKind {
     ConflictingIds,
     /// The client lacks the permission.
     PermissionDenied,
-    /// The client lacks the permission, as for a group or parent that is not there: another commit may bring it into the
-    /// groups that the client may write.
+    /// The client lacks the permission by the groups that it may write: another commit may bring the group or parent among
+    /// them.
     PermissionUnknown,
     /// There is no such resource.
     NotFound,
@@ -54,8 +54,8 @@ pub enum RejectionKind {
 }
 
 impl RejectionKind {
-    /// Returns whether other groups may allow the same write of the same client. What a client lacks the permission for
-    /// is refused without a question to the remote, also where a group has just come into its scope.
+    /// Returns whether other groups may allow the same write of the same client. What no groups give it the permission for
+    /// is refused without a question to the remote.
     pub(crate) fn depends_on_groups(self) -> bool {
         match self {
             Self::SchemaViolation

@@ -83,7 +83,7 @@ impl Scope {
     ) -> Result<(), Rejection> {
         match parent_of(body) {
             _ if self.keys.is_some() => Err(denied(what, id)),
-            Some(parent) if !self.has(old, parent) => Err(denied_at(old, parent, what, id)),
+            Some(parent) if !self.has(old, parent) => Err(denied_place(what, id)),
             Some(_) | None => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Scope {
         }
         let what = change_group(group);
         let has_keys = self.keys.as_ref().is_none_or(|keys| !keys.is_empty());
-        Err(if has_keys { denied_at(old, group, &what, group) } else { denied(&what, group) })
+        Err(if has_keys { denied_place(&what, group) } else { denied(&what, group) })
     }
 
     /// Checks that the scope allows to edit a key of a group.
@@ -160,7 +160,7 @@ impl Scope {
                 let what = format!("make the group \"{}\" there", group.name);
                 return Err(match &self.keys {
                     Some(_) => denied(&what, group.id),
-                    None => denied_at(old, group.parent, &what, group.id),
+                    None => denied_place(&what, group.id),
                 });
             }
         }
@@ -196,7 +196,7 @@ impl Scope {
         let is_moved = before.parent != after.parent && !new.contains(&after.parent);
         if is_moved && !self.has(old, after.parent) {
             let what = format!("move the group \"{}\" there", before.name);
-            return Err(denied_at(old, after.parent, &what, before.id));
+            return Err(denied_place(&what, before.id));
         }
         Ok(())
     }
@@ -216,14 +216,10 @@ fn denied(what: &str, group: GroupId) -> Rejection {
     Rejection::denied(what, group.to_string())
 }
 
-/// Returns the refusal for a place that the scope lacks. It says the same whether there is such a group or not, but one that
-/// is not there may come.
-fn denied_at(old: &Hierarchy, place: GroupId, what: &str, group: GroupId) -> Rejection {
-    let kind = match old.find(place) {
-        Some(_) => RejectionKind::PermissionDenied,
-        None => RejectionKind::PermissionUnknown,
-    };
-    Rejection { kind, ..denied(what, group) }
+/// Returns the refusal for a place that the scope lacks: the same whether there is such a group or not, since either may come
+/// into the scope with another commit.
+fn denied_place(what: &str, group: GroupId) -> Rejection {
+    Rejection { kind: RejectionKind::PermissionUnknown, ..denied(what, group) }
 }
 
 #[cfg(test)]

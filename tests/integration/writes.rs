@@ -8,6 +8,7 @@ mod durability;
 mod edits;
 mod environments;
 mod faults;
+mod hidden;
 mod lagging;
 mod other_refs;
 mod permissions;

@@ -11,19 +11,19 @@ use crate::git::server::{Server, http_backend};
 use crate::hub::token_hash;
 use crate::program::{Daemon, Response};
 
-const WEB: &str = "aaaaaaaa-0000-4000-8000-000000000001";
-const SHOP: &str = "aaaaaaaa-0000-4000-8000-000000000002";
-const HIDDEN: &str = "aaaaaaaa-0000-4000-8000-000000000003";
-const ABSENT: &str = "aaaaaaaa-0000-4000-8000-0000000000ff";
+pub(super) const WEB: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+pub(super) const SHOP: &str = "aaaaaaaa-0000-4000-8000-000000000002";
+pub(super) const HIDDEN: &str = "aaaaaaaa-0000-4000-8000-000000000003";
+pub(super) const ABSENT: &str = "aaaaaaaa-0000-4000-8000-0000000000ff";
 const NEW: &str = "aaaaaaaa-0000-4000-8000-0000000000ee";
 
-fn files() -> String {
+pub(super) fn files() -> String {
     format!(
         "name: Web\nid: {WEB}\n---\nname: Shop\nid: {SHOP}\nparent: Web\n---\nname: Hidden\nid: {HIDDEN}\n"
     )
 }
 
-fn hub() -> Hub {
+pub(super) fn hub() -> Hub {
     Hub::new(&[("groups/all.yaml", &files())])
 }
 
@@ -31,17 +31,24 @@ fn serve(hub: &Hub, mode: &str) -> Daemon {
     serve_at(hub, &hub.text_path(), mode)
 }
 
-fn serve_at(hub: &Hub, url: &str, mode: &str) -> Daemon {
+pub(super) fn serve_at(hub: &Hub, url: &str, mode: &str) -> Daemon {
+    serve_with(hub, url, &["--writes", mode])
+}
+
+/// Starts a daemon that knows tokens, each by its own name.
+pub(super) fn serve_with(hub: &Hub, url: &str, more: &[&str]) -> Daemon {
     let entry = |name: &str, limits: &str| {
         format!("- {{name: {name}, sha256: {}, roles: [write]{limits}}}\n", token_hash(name))
     };
     let file = hub.directory.path().join("tokens.yaml");
     let text = entry("all", "")
         + &entry("web", &format!(", groups: [{WEB}]"))
-        + &entry("data", &format!(", groups: [{WEB}], keys: [classes]"));
+        + &entry("data", &format!(", groups: [{WEB}], keys: [classes]"))
+        + &format!("- {{name: o, sha256: {}, roles: [read, operate]}}\n", token_hash("operator"))
+        + &format!("- {{name: c, sha256: {}, roles: [check-in]}}\n", token_hash("checks"));
     std::fs::write(&file, text).unwrap();
     let data = hub.directory.path().join("data");
-    Daemon::start(&[
+    let own = [
         "--repo",
         url,
         "--allow-insecure-remotes",
@@ -49,28 +56,31 @@ fn serve_at(hub: &Hub, url: &str, mode: &str) -> Daemon {
         "none",
         "--data-dir",
         data.to_str().unwrap(),
-        "--writes",
-        mode,
         "--interval",
         "1h",
         "--tokens-file",
         file.to_str().unwrap(),
-    ])
+    ];
+    Daemon::start(&[&own, more].concat())
 }
 
-fn send(daemon: &Daemon, token: &str, (method, path, body): &(&str, String, Value)) -> Response {
+pub(super) fn send(
+    daemon: &Daemon,
+    token: &str,
+    (method, path, body): &(&str, String, Value),
+) -> Response {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     daemon.request_with(method, path, &format!("X-Authentication: {token}\r\n"), &body)
 }
 
-fn one(id: &str) -> String {
+pub(super) fn one(id: &str) -> String {
     format!("/v1/groups/{id}")
 }
 
-type Write = (&'static str, String, Value);
+pub(super) type Write = (&'static str, String, Value);
 
 /// Pairs of writes that a token may not make: the first names what is there, the second what is not.
-fn denied() -> Vec<(&'static str, Write, Write)> {
+pub(super) fn denied() -> Vec<(&'static str, Write, Write)> {
     let make = |parent: &str| json!({"name": "X", "parent": parent, "classes": {}});
     let put = |parent: &str| ("PUT", one(NEW), make(parent));
     let edit = |key: &str, value: &str| ("POST", one(SHOP), json!({key: value}));
