@@ -166,6 +166,19 @@ pub(super) fn changes_of_group(
     Some(GroupChanges::of(hierarchy, group.ok()?))
 }
 
+/// Returns what an import changes as well, which is as much work as to plan it.
+pub(super) fn changes_of_groups(
+    hierarchy: &Hierarchy,
+    operation: &Operation,
+) -> Option<GroupChanges> {
+    match operation {
+        Operation::Import { body } => {
+            Some(GroupChanges::between(hierarchy, check::import(body).ok()?))
+        }
+        other => changes_of_group(hierarchy, other),
+    }
+}
+
 fn created(id: GroupId, body: &Value) -> Result<Group, Rejection> {
     Ok(Group { id, ..read_without_id(body)? })
 }

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
+use super::group_changes::GroupChanges;
 use super::operation::{self, Operation};
 use super::rejection::Rejection;
 use super::scope::{Scope, WriteGrant, change_group, first_allowing, parent_of};
@@ -30,6 +31,28 @@ impl<'w> PermittedWrite<'w> {
         operation: &'w Operation,
         grants: &'w [WriteGrant],
     ) -> Result<Self, Rejection> {
+        Self::of(hierarchy, operation, grants, operation::changes_of_group)
+    }
+
+    /// Checks the rights of an import as well, which is as much work as to compute it.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the first grant does not allow.
+    pub fn of_any(
+        hierarchy: &Hierarchy,
+        operation: &'w Operation,
+        grants: &'w [WriteGrant],
+    ) -> Result<Self, Rejection> {
+        Self::of(hierarchy, operation, grants, operation::changes_of_groups)
+    }
+
+    fn of(
+        hierarchy: &Hierarchy,
+        operation: &'w Operation,
+        grants: &'w [WriteGrant],
+        changes_of: impl Fn(&Hierarchy, &Operation) -> Option<GroupChanges>,
+    ) -> Result<Self, Rejection> {
         let changes = OnceCell::new();
         first_allowing(grants, |scope| {
             check(scope, hierarchy, operation)?;
@@ -37,7 +60,7 @@ impl<'w> PermittedWrite<'w> {
                 return Ok(());
             }
             // Before anything is said of other groups: whether one has the name, or is a parent.
-            match changes.get_or_init(|| operation::changes_of_group(hierarchy, operation)) {
+            match changes.get_or_init(|| changes_of(hierarchy, operation)) {
                 Some(changes) => scope.check(hierarchy, changes),
                 None => Ok(()),
             }

@@ -18,6 +18,7 @@ mod real;
 mod recorded;
 mod remotes;
 mod repeated;
+mod retries;
 mod rights_first;
 mod unchanged;
 mod workflow;

@@ -370,7 +370,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Writes"
     )]
     pub(super) write_trailer: Vec<String>,
-    /// How often a write is retried when another push reaches the branch first
+    /// How often a write is retried when another push reaches the branch first; with 0 it is tried once
     #[arg(
         long,
         value_name = "NUMBER",

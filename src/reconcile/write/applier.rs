@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::message;
 use super::planner::WritePlanner;
+use super::queue::QueuedWrite;
 use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{
@@ -77,7 +78,13 @@ impl Applier {
         WritePlanner::check_rights(&live, request).err()
     }
 
-    /// The same where no commit that is known to be newer changes it: the remote need not be asked. What is read in place
+    /// The same of a write that was refused for a right on another commit, also where that is known only when it is computed.
+    pub(super) fn denied_again(&self, write: &QueuedWrite) -> Option<WriteError> {
+        write.refusal.as_ref().filter(|it| it.is_of_rights())?;
+        self.planner.check_all_rights(&*self.store.live()?, &write.request).err()
+    }
+
+    /// The refusal of [`Self::denied`] where no commit that is known to be newer changes it: the remote need not be asked. What is read in place
     /// is newer than what is live, as is a head that is being built or not fetched since a restart.
     pub(super) fn denied_early(&self, request: &WriteRequest) -> Option<WriteError> {
         let is_settled = self.source.kind() == SourceKind::Remote && {
@@ -144,7 +151,8 @@ impl Applier {
 
     /// Returns the branch when what was fetched of it last is decided about: live, or not valid.
     fn settled_branch(&self) -> Result<(Repository, WriteBranch), WriteError> {
-        for _ in 0..=self.settings.retries {
+        // To catch up with a branch that others moved before the write came does not count as a retry.
+        for _ in 0..=self.settings.retries.saturating_add(1) {
             let observed = self.observed_when_idle()?;
             let repository = self.source.repository();
             let repository = repository.map_err(|it| self.unopened(&it))?;

@@ -86,10 +86,11 @@ impl DecidedWrites {
         self.applied().flat_map(|(_, it)| it.changeset.files.keys())
     }
 
-    /// Returns the writes as they were queued.
+    /// Returns the writes as they were queued, those that are refused with why.
     pub(super) fn into_queued(self) -> Vec<QueuedWrite> {
         let queued = |it| match it {
-            Decided::Applied(queued, _) | Decided::Refused(queued, _) => queued,
+            Decided::Applied(queued, _) => QueuedWrite { refusal: None, ..queued },
+            Decided::Refused(queued, error) => QueuedWrite { refusal: Some(error), ..queued },
         };
         self.0.into_iter().map(queued).collect()
     }

@@ -97,6 +97,22 @@ impl WritePlanner {
         Self::permitted(base, operation, grants).map(|_| ())
     }
 
+    /// Checks them also of a write of which they are known only when it is computed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub(super) fn check_all_rights(
+        &self,
+        base: &Snapshot,
+        request: &WriteRequest,
+    ) -> Result<(), WriteError> {
+        let WriteRequest { operation, grants, .. } = request;
+        let _slot = self.store.queue().take(Priority::Decides);
+        let permitted = PermittedWrite::of_any(&base.estate.hierarchy, operation, grants);
+        permitted.map(|_| ()).map_err(WriteError::Rejected)
+    }
+
     fn permitted<'w>(
         base: &Snapshot,
         operation: &'w Operation,

@@ -28,6 +28,9 @@ struct PushedBranch {
     commit: CommitId,
 }
 
+/// The commit of a write, or why there is none.
+type Applied = Result<(Arc<Snapshot>, Changeset), WriteError>;
+
 /// What came of a write.
 enum ProposalOutcome {
     /// There is nothing to review.
@@ -52,7 +55,7 @@ impl Proposer {
     /// Pushes a write to a branch of its own, and answers its client; a branch without a pull request is a proposal
     /// all the same.
     pub(super) fn propose(&self, write: QueuedWrite) {
-        let QueuedWrite { request, reply } = write;
+        let QueuedWrite { request, reply, .. } = write;
         if let Some(refusal) = self.applier.denied_early(&request) {
             return reply(Err(refusal));
         }
@@ -91,26 +94,32 @@ impl Proposer {
         &self,
         request: &WriteRequest,
     ) -> Result<(Tip, (Arc<Snapshot>, Changeset)), WriteError> {
-        let mut is_fetched = false;
-        for _ in 0..=self.settings.retries {
-            let tip = self.applier.tip();
-            let tip = tip.map_err(|error| self.applier.denied(request).unwrap_or(error))?;
-            let applied = self.applier.apply(&tip.repository, &tip.snapshot, request);
-            let is_proposal = match &applied {
-                Ok((snapshot, _)) => snapshot.commit != tip.commit,
-                Err(error) => !error.depends_on_groups(),
-            };
-            if is_proposal || is_fetched {
-                return Ok((tip, applied?));
-            }
-            match (self.applier.is_newest(&tip), applied) {
-                (Ok(true), applied) => return Ok((tip, applied?)),
-                (Ok(false), _) => is_fetched = true,
-                (Err(error), Err(refusal)) => return Err(error.of_refused(refusal)),
-                (Err(error), Ok(_)) => return Err(error),
-            }
+        let (tip, applied) = self.apply_to_tip(request)?;
+        let is_proposal = match &applied {
+            Ok((snapshot, _)) => snapshot.commit != tip.commit,
+            Err(error) => !error.depends_on_groups(),
+        };
+        if is_proposal {
+            return Ok((tip, applied?));
         }
-        Err(WriteError::Conflict(self.settings.retries + 1))
+        match (self.applier.is_newest(&tip), applied) {
+            (Ok(true), applied) => Ok((tip, applied?)),
+            // It was fetched. No push has failed, so this does not count as a retry.
+            (Ok(false), _) => {
+                let (tip, applied) = self.apply_to_tip(request)?;
+                Ok((tip, applied?))
+            }
+            (Err(error), Err(refusal)) => Err(error.of_refused(refusal)),
+            (Err(error), Ok(_)) => Err(error),
+        }
+    }
+
+    /// Applies a write to the branch as it was fetched last.
+    fn apply_to_tip(&self, request: &WriteRequest) -> Result<(Tip, Applied), WriteError> {
+        let tip = self.applier.tip();
+        let tip = tip.map_err(|error| self.applier.denied(request).unwrap_or(error))?;
+        let applied = self.applier.apply(&tip.repository, &tip.snapshot, request);
+        Ok((tip, applied))
     }
 
     /// Pushes a commit to a branch of its own, unless a branch waits for review that changes the same. The names of

@@ -15,6 +15,8 @@ pub(super) type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
 /// A write that waits.
 pub(super) struct QueuedWrite {
     pub(super) request: WriteRequest,
+    /// Why the commit that it was tried on last does not allow it; none before a try, and where it was applied.
+    pub(super) refusal: Option<WriteError>,
     pub(super) reply: Reply,
 }
 

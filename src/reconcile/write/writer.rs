@@ -143,7 +143,8 @@ impl Writer {
         request: WriteRequest,
         reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
     ) {
-        let write = Message::Write(Box::new(QueuedWrite { request, reply: Box::new(reply) }));
+        let write = QueuedWrite { request, refusal: None, reply: Box::new(reply) };
+        let write = Message::Write(Box::new(write));
         if let Err(Message::Write(write)) = self.queue.send(write) {
             (write.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
         }
@@ -200,7 +201,7 @@ impl Writer {
                 }
             }
             WriteMode::Off | WriteMode::Commit => {
-                self.write(refuse(writes, |it| self.applier.denied_early(it)));
+                self.write(refuse(writes, |it| self.applier.denied_early(&it.request)));
             }
         }
     }
@@ -251,8 +252,10 @@ impl Writer {
     /// Answers writes that could not be decided on the newest commit. A client without rights does not learn why; but a
     /// write that is sent again may have removed its group itself, and gets the answer of the first one later.
     fn fail(&self, writes: Vec<QueuedWrite>, error: &WriteError) {
-        let refused = |it: &WriteRequest| {
-            self.applier.denied(it).filter(|_| !self.idempotency.is_unanswered(it))
+        let refused = |it: &QueuedWrite| {
+            let denied = self.applier.denied(&it.request);
+            let denied = denied.or_else(|| self.applier.denied_again(it));
+            denied.filter(|_| !self.idempotency.is_unanswered(&it.request))
         };
         for write in refuse(writes, refused) {
             (write.reply)(Err(error.clone()));
@@ -377,11 +380,11 @@ impl Writer {
 /// Answers the writes that are refused, and returns the others.
 fn refuse(
     writes: Vec<QueuedWrite>,
-    refusal: impl Fn(&WriteRequest) -> Option<WriteError>,
+    refusal: impl Fn(&QueuedWrite) -> Option<WriteError>,
 ) -> Vec<QueuedWrite> {
     let mut others = Vec::new();
     for write in writes {
-        match refusal(&write.request) {
+        match refusal(&write) {
             Some(error) => (write.reply)(Err(error)),
             None => others.push(write),
         }
