@@ -51,6 +51,8 @@ pub enum FetchFailure {
     DiskFull,
     /// Another process holds a lock in the mirror.
     LockHeld,
+    /// The remote shows an older commit than it has, as a replica that lags.
+    OlderThanLive,
     /// A setting cannot be used, such as a file of a password.
     InvalidSettings,
     /// Something else, such as an error of the server.
@@ -86,6 +88,7 @@ impl FetchFailure {
             Self::CorruptObjects => "CorruptObjects",
             Self::DiskFull => "DiskFull",
             Self::LockHeld => "LockHeld",
+            Self::OlderThanLive => "OlderThanLive",
             Self::InvalidSettings => "InvalidSettings",
             Self::Other => "FetchFailed",
         }

@@ -117,8 +117,10 @@ impl Fetcher {
         self.fetch_damaged_again();
         let fetched = self.source.fetch();
         self.state.lock().fetch_ended();
+        let is_behind = fetched.as_ref().is_ok_and(lags);
         let outcome = match &fetched {
             Err(error) => Err(error.failure),
+            Ok(_) if is_behind => Err(FetchFailure::OlderThanLive),
             Ok(fetched) => Ok(self.state.lock().head() != Some(fetched.head)),
         };
         self.metrics.count_fetch(
@@ -127,10 +129,10 @@ impl Fetcher {
             began_at.elapsed(),
         );
         match fetched {
-            Ok(fetched) if lags(&fetched) => {
+            Ok(fetched) if is_behind => {
                 self.state.request_fetch(trigger);
                 let message = format!("it shows {}, which is behind the live commit", fetched.head);
-                Err(FetchError { failure: FetchFailure::Other, message })
+                Err(FetchError { failure: FetchFailure::OlderThanLive, message })
             }
             Ok(fetched) => {
                 // Where a write was published since the fetch began, what it found is older than the

@@ -292,6 +292,7 @@ impl From<FetchFailure> for Reason {
             FetchFailure::CorruptObjects => Self::CorruptObjects,
             FetchFailure::DiskFull => Self::DiskFull,
             FetchFailure::LockHeld => Self::LockHeld,
+            FetchFailure::OlderThanLive => Self::OlderThanLive,
             FetchFailure::InvalidSettings => Self::InvalidSettings,
             FetchFailure::Other => Self::FetchFailed,
         }

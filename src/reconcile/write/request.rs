@@ -137,7 +137,7 @@ impl WriteError {
     /// Returns the error of a remote whose reads are older than its writes.
     pub(super) fn lag(message: &str) -> Self {
         let message = format!("{message}, as a replica that lags: send it again soon");
-        Self::Unreachable(FetchError { failure: FetchFailure::Other, message })
+        Self::Unreachable(FetchError { failure: FetchFailure::OlderThanLive, message })
     }
 
     /// Returns the error where nothing was changed; `here` is what would have been written on this machine.

@@ -21,6 +21,17 @@ struct Lagging {
 }
 
 impl Lagging {
+    /// Returns a remote whose reads show it as it is now once it lags, and a daemon that writes to it; none without git.
+    fn served(mode: &str) -> Option<(Self, Daemon)> {
+        if !has_git() {
+            return None;
+        }
+        let remote = Self::new();
+        let daemon = remote.serve(mode);
+        remote.stand_still();
+        Some((remote, daemon))
+    }
+
     fn new() -> Self {
         let hub = Hub::new(&[("groups/a.yaml", "name: A\n")]);
         let (lags, breaks) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
@@ -49,6 +60,14 @@ impl Lagging {
 
     fn set_lagging(&self, lags: bool) {
         self.lags.store(lags, Ordering::SeqCst);
+    }
+
+    /// Has a group made by a push that gets no answer, and whose commit the remote does not show.
+    fn create_unanswered(&self, daemon: &Daemon, name: &str) {
+        self.set_lagging(true);
+        self.breaks.store(true, Ordering::SeqCst);
+        let first = post(daemon, "/v1/groups", &group(name));
+        assert_eq!(kind(&first), unknown(), "{}", first.body);
     }
 
     fn serve(&self, mode: &str) -> Daemon {
@@ -88,18 +107,10 @@ fn unreachable() -> (u16, String) {
 
 #[test]
 fn a_write_while_the_remote_shows_older_commits_does_not_conflict() {
-    if !has_git() {
-        return;
-    }
-    let remote = Lagging::new();
-    let daemon = remote.serve("commit");
-    remote.stand_still();
+    let Some((remote, daemon)) = Lagging::served("commit") else { return };
     create(&daemon, &group("M"));
-    remote.set_lagging(true);
     // What is pushed on top of it is taken, and neither it nor the commit before it is shown.
-    remote.breaks.store(true, Ordering::SeqCst);
-    let first = post(&daemon, "/v1/groups", &group("N"));
-    assert_eq!(kind(&first), unknown(), "{}", first.body);
+    remote.create_unanswered(&daemon, "N");
     for name in ["N", "O"] {
         let lags = post(&daemon, "/v1/groups", &group(name));
         assert_eq!(kind(&lags), unreachable(), "{name}: {}", lags.body);
@@ -129,16 +140,8 @@ fn a_write_while_the_remote_shows_older_commits_does_not_conflict() {
 
 #[test]
 fn a_write_without_an_answer_does_not_conflict_where_the_commit_before_it_is_shown() {
-    if !has_git() {
-        return;
-    }
-    let remote = Lagging::new();
-    let daemon = remote.serve("commit");
-    remote.stand_still();
-    remote.set_lagging(true);
-    remote.breaks.store(true, Ordering::SeqCst);
-    let first = post(&daemon, "/v1/groups", &group("N"));
-    assert_eq!(kind(&first), unknown(), "{}", first.body);
+    let Some((remote, daemon)) = Lagging::served("commit") else { return };
+    remote.create_unanswered(&daemon, "N");
     let again = post(&daemon, "/v1/groups", &group("N"));
     assert_eq!(kind(&again), unreachable(), "{}", again.body);
     remote.set_lagging(false);
@@ -152,13 +155,25 @@ fn a_write_without_an_answer_does_not_conflict_where_the_commit_before_it_is_sho
 }
 
 #[test]
+fn a_fetch_for_a_write_that_finds_an_older_commit_is_counted_with_its_reason() {
+    let Some((remote, daemon)) = Lagging::served("commit") else { return };
+    let id = create(&daemon, &group("M"));
+    remote.set_lagging(true);
+    let unchanged = || post(&daemon, &format!("/v1/groups/{id}"), &json!({}));
+    let lags = unchanged();
+    assert_eq!(kind(&lags), unreachable(), "{}", lags.body);
+    assert!(lags.body.contains("behind the live commit"), "{}", lags.body);
+    let metrics = daemon.get("/metrics").body;
+    let errors: Vec<&str> =
+        metrics.lines().filter(|it| it.starts_with("clade_source_fetch_errors_total")).collect();
+    assert_eq!(errors, ["clade_source_fetch_errors_total{reason=\"OlderThanLive\"} 1"]);
+    remote.set_lagging(false);
+    daemon.wait_until("the remote has caught up", |_| unchanged().status == 200);
+}
+
+#[test]
 fn a_proposal_that_got_no_answer_is_looked_up() {
-    if !has_git() {
-        return;
-    }
-    let remote = Lagging::new();
-    let daemon = remote.serve("propose");
-    remote.stand_still();
+    let Some((remote, daemon)) = Lagging::served("propose") else { return };
     remote.breaks.store(true, Ordering::SeqCst);
     let proposed = post(&daemon, "/v1/groups", &group("N"));
     assert_eq!(proposed.status, 202, "{}", proposed.body);
@@ -166,10 +181,7 @@ fn a_proposal_that_got_no_answer_is_looked_up() {
     let found = remote.hub.inner.find_reference(&format!("refs/heads/{branch}")).unwrap();
     assert_eq!(proposed.json()["commit"], found.target().unwrap().to_string());
     // Where the remote does not show it, it may be there.
-    remote.set_lagging(true);
-    remote.breaks.store(true, Ordering::SeqCst);
-    let first = post(&daemon, "/v1/groups", &group("O"));
-    assert_eq!(kind(&first), unknown(), "{}", first.body);
+    remote.create_unanswered(&daemon, "O");
     let again = post(&daemon, "/v1/groups", &group("O"));
     assert_eq!(kind(&again), unreachable(), "{}", again.body);
     assert!(again.header("Retry-After").is_some());
