@@ -72,6 +72,7 @@ mod tree_files;
 // Starts, operators, clients
 mod attribution;
 mod commit_state;
+mod edit_file;
 mod edit_history;
 mod lookup;
 mod operator;

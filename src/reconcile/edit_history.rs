@@ -6,21 +6,19 @@
 //! writer alone knows more: a commit that it made is one step from one that is known.
 #![expect(clippy::disallowed_methods, reason = "the thread reads the clock")]
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
+use super::edit_file::EditFile;
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
 use super::tree_files::TreeFile;
-use crate::config::{Durability, read_at_most, replace_file};
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -40,12 +38,6 @@ const SAVED_EVERY: Duration = Duration::from_secs(30);
 /// The longest sleep where nothing happens.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// The name of the file in the data directory.
-const FILE: &str = "edits.json";
-
-/// How large the file is at most that is read.
-const MOST_BYTES: u64 = 1 << 30;
-
 /// Finds out when groups were edited.
 #[derive(Debug)]
 pub(super) struct EditHistory {
@@ -53,7 +45,7 @@ pub(super) struct EditHistory {
     state: Arc<SharedState>,
     store: Arc<SnapshotStore>,
     /// Where the history is kept; none keeps it in memory.
-    file: Option<PathBuf>,
+    file: Option<EditFile>,
     known: Mutex<Histories>,
     /// Held during a walk.
     walking: Mutex<()>,
@@ -67,17 +59,6 @@ struct Histories {
     recent: IndexMap<CommitId, Arc<History>>,
 }
 
-/// What the data directory keeps.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    /// Another version may read documents otherwise.
-    version: String,
-    /// The directory of the groups in the repository.
-    path: String,
-    commit: CommitId,
-    groups: Arc<History>,
-}
-
 impl EditHistory {
     /// Keeps the history in a data directory, if there is one.
     pub(super) fn new(
@@ -86,7 +67,7 @@ impl EditHistory {
         store: Arc<SnapshotStore>,
         data: Option<&Path>,
     ) -> Self {
-        let file = data.map(|it| it.join(FILE));
+        let file = data.map(EditFile::new);
         let (known, walking) = (Mutex::default(), Mutex::default());
         Self { source, state, store, file, known, walking }
     }
@@ -192,7 +173,7 @@ impl EditHistory {
 
     /// Keeps up with the live commit until the daemon stops.
     pub(super) fn run(&self) {
-        if let Some(saved) = self.file.as_deref().and_then(|file| self.load(file)) {
+        if let Some(saved) = self.file.as_ref().and_then(|it| it.load(self.source.path())) {
             self.known.lock().walked = Some(saved);
         }
         let mut done = None;
@@ -213,11 +194,9 @@ impl EditHistory {
             }
             let due =
                 saved.is_none_or(|it| it.1.elapsed() >= SAVED_EVERY) || self.state.lock().stopping;
-            if let Some(file) = self.file.as_deref().filter(|_| due && unsaved(done)) {
+            if let Some(file) = self.file.as_ref().filter(|_| due && unsaved(done)) {
                 saved = done.map(|it| (it, Instant::now()));
-                if let Err(error) = self.save(file) {
-                    tracing::warn!(%error, "the history of the groups cannot be written");
-                }
+                self.save(file);
             }
             if self.state.lock().stopping {
                 return;
@@ -248,21 +227,11 @@ impl EditHistory {
         }
     }
 
-    /// Returns the history that an earlier run of this version kept.
-    fn load(&self, file: &Path) -> Option<(CommitId, Arc<History>)> {
-        let bytes = read_at_most(file, MOST_BYTES).ok()?;
-        let saved: Saved = serde_json::from_slice(&bytes).ok()?;
-        let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == self.source.path();
-        fits.then_some((saved.commit, saved.groups))
-    }
-
-    fn save(&self, file: &Path) -> io::Result<()> {
-        let Some((commit, groups)) = self.known.lock().walked.clone() else { return Ok(()) };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let path = self.source.path().to_owned();
-        let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
-        // A file that a crash cut short is not read, and the history is walked again.
-        replace_file(file, &bytes, Durability::Unsynced)
+    fn save(&self, file: &EditFile) {
+        let Some((commit, groups)) = self.known.lock().walked.clone() else { return };
+        if let Err(error) = file.save(self.source.path(), commit, groups) {
+            tracing::warn!(%error, "the history of the groups cannot be written");
+        }
     }
 }
 

@@ -138,10 +138,53 @@ fn a_write_returns_the_new_number_and_refuses_a_stale_one() {
     assert_eq!(daemon.terminate(), 0);
     let kept = std::fs::read(hub.directory.path().join("data/edits.json")).unwrap();
     let kept: Value = serde_json::from_slice(&kept).unwrap();
-    assert_eq!(kept["commit"], hub.head_id());
+    assert_eq!(kept["history"]["commit"], hub.head_id());
     for daemon in [hub.serve(&[]), Daemon::start(&["--repo", &hub.text_path()])] {
         wait(&daemon);
         assert_eq!(daemon.get(&path(A)).json(), shown);
+    }
+}
+
+#[test]
+fn a_damaged_file_of_edits_is_made_again_from_the_history() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    wait(&daemon);
+    let shown = daemon.get(&path(A)).json();
+    daemon.terminate();
+    let file = hub.directory.path().join("data/edits.json");
+    let whole = std::fs::read(&file).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let at = |before: &str| text.find(before).unwrap() + before.len();
+    let serial =
+        at(&format!("\"{A}\"")) + text[at(&format!("\"{A}\""))..].find("\"serial\":").unwrap();
+    let serial = serial + "\"serial\":".len();
+    assert_eq!(whole[serial], b'2', "{text}");
+    let flipped = {
+        let mut bytes = whole.clone();
+        bytes[serial] ^= 1 << 2;
+        bytes
+    };
+    let cut = whole[..whole.len() / 2].to_vec();
+    let without_groups = br#"{"sha256":"","history":{}}"#.to_vec();
+    for damaged in [flipped, cut, Vec::new(), without_groups] {
+        std::fs::write(&file, &damaged).unwrap();
+        let daemon = hub.serve(&[]);
+        wait(&daemon);
+        assert_eq!(daemon.get(&path(A)).json(), shown);
+        let says = |it: &String| it.contains("edits.json") && it.contains("damaged");
+        let found: Vec<String> = daemon.log_lines().into_iter().filter(says).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        daemon.terminate();
+        assert_eq!(std::fs::read(&file).unwrap(), whole);
+    }
+    // Nothing is wrong with one that is not there, nor with a whole one.
+    std::fs::remove_file(&file).unwrap();
+    for _ in 0..2 {
+        let daemon = hub.serve(&[]);
+        wait(&daemon);
+        assert!(!daemon.log_lines().iter().any(|it| it.contains("edits.json")));
+        daemon.terminate();
     }
 }
 
