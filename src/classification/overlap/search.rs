@@ -77,11 +77,18 @@ impl<'e> Finder<'e, '_> {
         cause: &ConflictCause<'e>,
         is_acknowledged: &dyn Fn(&Definer) -> bool,
     ) {
+        let is_settling = |it: &Definer| it.value.is_some() && is_acknowledged(it);
+        if !cause.definers.iter().any(is_settling) {
+            return;
+        }
+        let mut partners = Partners::new(self.hierarchy, &cause.definers);
         for (at, definer) in cause.definers.iter().enumerate() {
-            if definer.value.is_none() || !is_acknowledged(definer) {
+            let others = partners.of(at, definer).iter();
+            if !is_settling(definer) {
                 continue;
             }
-            for other in cause.definers.iter().take(at).filter(|it| it.value != definer.value) {
+            let others = others.filter_map(|it| cause.definers.get(*it));
+            for other in others.filter(|it| it.value != definer.value) {
                 for group in &definer.bearers {
                     for partner in &other.bearers {
                         self.visited += 1;

@@ -96,12 +96,16 @@ impl Journal {
         &mut self,
         within: SignedDuration,
         now: Now,
-    ) -> Vec<PushedWrite> {
+    ) -> Vec<&PushedWrite> {
         self.check_clock(now);
         self.unanswered_at(now.wall, within)
     }
 
-    pub(super) fn unanswered_at(&self, now: Timestamp, within: SignedDuration) -> Vec<PushedWrite> {
+    pub(super) fn unanswered_at(
+        &self,
+        now: Timestamp,
+        within: SignedDuration,
+    ) -> Vec<&PushedWrite> {
         let since = now.saturating_sub(within).unwrap_or(Timestamp::MIN);
         let mut answered: HashSet<CommitId> = HashSet::new();
         let mut found = Vec::new();
@@ -118,7 +122,7 @@ impl Journal {
                     seen += writes.len();
                     let is_new = record.time.saturating_sub(ahead).is_ok_and(|it| it >= since);
                     let untold = writes.iter().rev().filter(|it| !answered.contains(&it.commit));
-                    found.extend(untold.filter(|_| is_new).cloned());
+                    found.extend(untold.filter(|_| is_new));
                 }
                 _ => {}
             }

@@ -49,21 +49,23 @@ impl Idempotency {
         tip: CommitId,
         is_taken: impl Fn(CommitId) -> bool,
     ) -> Option<PushedWrite> {
-        self.unanswered(request).find(|it| {
+        self.unanswered(request).into_iter().find(|it| {
             !is_taken(it.commit) && repository.is_ancestor(it.commit, tip).unwrap_or(false)
         })
     }
 
     /// Returns whether the same client sent a request before and got no answer, whether it is on the branch or not.
     pub(super) fn is_unanswered(&self, request: &WriteRequest) -> bool {
-        self.unanswered(request).next().is_some()
+        !self.unanswered(request).is_empty()
     }
 
-    fn unanswered(&self, request: &WriteRequest) -> impl Iterator<Item = PushedWrite> {
-        let unanswered = self.recorder.journal().unanswered(REMEMBERED, Now::read());
-        unanswered.into_iter().filter(|it| {
+    fn unanswered(&self, request: &WriteRequest) -> Vec<PushedWrite> {
+        let is_same = |it: &&PushedWrite| {
             it.fingerprint == request.fingerprint && !self.deliveries.contains(it.commit)
-        })
+        };
+        let mut journal = self.recorder.journal();
+        let unanswered = journal.unanswered(REMEMBERED, Now::read());
+        unanswered.into_iter().filter(is_same).cloned().collect()
     }
 
     /// Notes the commits whose clients have their answers.

@@ -35,7 +35,10 @@ impl Deliveries {
 
     /// Forgets commits, since the journal has it that their clients have their answers.
     pub(super) fn forget(&self, commits: &[CommitId]) {
-        self.commits.lock().retain(|it| !commits.contains(it));
+        let mut kept = self.commits.lock();
+        for commit in commits {
+            kept.remove(commit);
+        }
     }
 }
 
