@@ -208,7 +208,9 @@ enum Submission {
 impl Submission {
     async fn read(request: &NodeRequest, body: Body) -> Result<Self, ApiError> {
         let Some(body) = read_json(body).await? else { return Ok(Self::Nothing) };
-        let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
+        // As with facts: a node has trusted data, and where there is none the client does not have it.
+        let has_trusted =
+            body.get("trusted").and_then(Value::as_object).is_some_and(|it| !it.is_empty());
         let mut body = NodeBody::read(Some(wrap_facts(body)?))?;
         // Agents can forge it, and an ENC is asked by what they say.
         body.fact.shift_remove("trusted");

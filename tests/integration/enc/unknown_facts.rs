@@ -104,6 +104,10 @@ fn where_no_rule_reads_facts_a_node_needs_none() {
     assert_eq!(daemon.get("/hiera/n").status, 404, "its certificate is not known");
     check_in(&daemon, "n", "/v1/classified/nodes", WEB);
     assert_eq!(daemon.get("/hiera/n").json(), json!({"motd::text": "web"}));
+    for body in ["", "{}", r#"{"fact": {}, "trusted": {}}"#, r#"{"trusted": {}}"#] {
+        let hiera = daemon.request("POST", "/hiera/n", body);
+        assert_eq!(hiera.json(), json!({"motd::text": "web"}), "known trusted data counts: {body}");
+    }
     assert_eq!(explanation(&daemon, "n").status, 200);
     repository.commit("second", &[("groups/more.yaml", "name: More\nrule: a = b\n")]);
     daemon.wait_until("a rule reads facts", |it| it.get("/hiera/n").status == 404);
