@@ -44,7 +44,7 @@ impl Layout {
                 // `environments/production/` may be a whole environment of Puppet.
                 _ if is_deeper
                     && below.matches('/').count() == 1
-                    && ending == FileExtension::Yaml =>
+                    && ending != FileExtension::Odd =>
                 {
                     Some(UnreadReason::Elsewhere(kind))
                 }
@@ -210,7 +210,8 @@ fn looks_like(kind: FileKind, document: &Node) -> bool {
         }
         FileKind::Node => are_known(super::individual::KEYS),
         FileKind::Environment => {
-            let catalogued = |it: &document::Entry| it.value.get("parameters").is_some();
+            let catalogued =
+                |it: &document::Entry| it.value.get("parameters").is_some() || it.value.is_null();
             let classes = document.get("classes").map(Node::entries).unwrap_or_default();
             are_known(super::catalogue::KEYS) && classes.iter().any(catalogued)
         }
@@ -295,6 +296,16 @@ mod tests {
         (
             "environments/dev/classes.yaml",
             "classes: {a: {parameters: {}}}\n",
+            "this file is not read: it looks like a class catalogue, which stands directly in `environments/` // move it to `environments/classes.yaml`",
+        ),
+        (
+            "environments/dev/classes.yml",
+            "name: dev\nclasses: {apache: , ntp: }\n",
+            "this file is not read: it looks like a class catalogue, which stands directly in `environments/` // move it to `environments/classes.yaml`",
+        ),
+        (
+            "environments/dev/classes.json",
+            "{\"classes\": {\"a\": {\"parameters\": {}}}}",
             "this file is not read: it looks like a class catalogue, which stands directly in `environments/` // move it to `environments/classes.yaml`",
         ),
         (
