@@ -28,7 +28,7 @@ pub use error::EvaluationError;
 pub use evaluate::{evaluate, holds, search_steps};
 pub(crate) use evaluate::{found, stands};
 pub use exclusion::{Claim, Prover, decide_by_name};
-pub use explain::{Explained, ExplainedForm, explain};
+pub use explain::{Explained, ExplainedForm, count_explained, explain};
 pub use fault::{RuleFault, RuleFaultKind};
 pub use lookup::{Actual, actual, lookup};
 pub use pins::{

@@ -23,6 +23,11 @@ impl<'h> Match<'h> {
     pub fn explain(&self, node: &Node) -> Explained<'h> {
         explain(self.rule, node)
     }
+
+    /// Returns the group's own rule.
+    pub fn rule(&self) -> &'h Condition {
+        self.rule
+    }
 }
 
 /// Returns the groups whose own rule, and the rule of every ancestor that has one, holds for the

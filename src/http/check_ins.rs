@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::blocking::STORE;
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
+use super::explanation_limit::check_explanation;
 use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::original_uri::OriginalUri;
@@ -20,7 +21,7 @@ use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
-use crate::classification::{self, Outcome, WithheldFacts};
+use crate::classification::{self, Match, Outcome, WithheldFacts};
 use crate::facts::RowRoom;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
@@ -236,8 +237,12 @@ impl CheckInReader {
         // Not the whole document: it has the facts a second time.
         let parts = snapshot.and_then(|snapshot| {
             let mut explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
-            let mut matches = classification::match_explanations(&explained);
-            self.privacy.mask_explanation(&mut matches);
+            let rules = explained.matches.iter().map(Match::rule);
+            let matches = check_explanation(rules, node).map(|()| {
+                let mut matches = classification::match_explanations(&explained);
+                self.privacy.mask_explanation(&mut matches);
+                matches
+            });
             // A fact may have been stored before it was masked.
             if let Outcome::Classified(result) = &mut explained.outcome {
                 let shown = self.privacy.masks().node(node);
@@ -246,7 +251,11 @@ impl CheckInReader {
             let classification = classification::final_classification(&explained);
             Some((classification, matches))
         });
-        let (classification, explanation) = parts.unwrap_or_else(|| (None, Map::new().into()));
+        let (classification, matches) = parts.unwrap_or_else(|| (None, Ok(Map::new().into())));
+        let (explanation, error) = match matches {
+            Ok(explanation) => (explanation, None),
+            Err(error) => (Map::new().into(), Some(error.into())),
+        };
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
         let node = self.privacy.shown(node);
         let entry = CheckInEntry {
@@ -254,6 +263,7 @@ impl CheckInReader {
             // A node in conflict has no classification.
             classification,
             explanation,
+            error,
             transaction_uuid: transaction_uuid.clone(),
             commit,
         };

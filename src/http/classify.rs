@@ -10,10 +10,12 @@ use super::body::{check_values, read, to_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
+use super::explanation_limit::check_explanation;
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
-    BodyErrors, ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
+    BodyErrors, ClassificationErrors, EvaluationErrors, ExplanationErrors, FactsErrors,
+    SnapshotErrors, UnknownNode,
 };
 use super::openapi::parameters::SnapshotParameters;
 use super::original_uri::OriginalUri;
@@ -21,8 +23,8 @@ use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{
-    self, ClassificationError, ClassificationFault, ExpansionFault, Explanation, Final, Outcome,
-    Version, WithheldFacts, conclude,
+    self, ClassificationError, ClassificationFault, ExpansionFault, Explanation, Final, Match,
+    Outcome, Version, WithheldFacts, conclude,
 };
 use crate::hierarchy::GroupIndex;
 use crate::model::{Interpolation, NODE_VALUES};
@@ -260,6 +262,7 @@ pub(super) async fn v2_without_facts(
         (status = 200, body = types::Explanation),
         BodyErrors,
         EvaluationErrors,
+        ExplanationErrors,
         SnapshotErrors,
     ),
 )]
@@ -288,6 +291,7 @@ pub(super) async fn explanation(
         (status = 200, body = types::Explanation),
         UnknownNode,
         EvaluationErrors,
+        ExplanationErrors,
         FactsErrors,
         SnapshotErrors,
     ),
@@ -313,9 +317,10 @@ fn all_groups(context: &SnapshotContext) -> usize {
 
 fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode) -> Response {
     // What is withheld is masked in what people are shown.
-    let explained = explained(context, &node, WithheldFacts::Mark).map(|it| {
+    let explained = explained(context, &node, WithheldFacts::Mark).and_then(|it| {
+        check_explanation(it.matches.iter().map(Match::rule), &node)?;
         let groups: Vec<GroupIndex> = it.matches.iter().map(|it| it.group).collect();
-        (classification::explanation_fields(&it), groups)
+        Ok((classification::explanation_fields(&it), groups))
     });
     let (mut fields, groups) = match explained {
         Ok(explained) => explained,

@@ -162,6 +162,23 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
+    /// What an explanation repeats of facts takes more than so many MiB.
+    pub(super) fn explanation_too_large(most: usize) -> Self {
+        let message = format!(
+            "The explanation is too large: the comparisons of its rules show over {most} MiB of facts. Ask about one group (`GET /controller/nodes/NAME/membership?group=ID`), or run `clade explain` in a clone of the repository."
+        );
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
+    }
+
+    /// An answer has more bytes than a client can be sent at once.
+    pub(super) fn answer_too_large(bytes: u64, most: usize) -> Self {
+        let message = format!(
+            "The answer would have {bytes} bytes, and {} MiB is the most that one may have.",
+            most >> 20
+        );
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
+    }
+
     /// The body comes too slowly.
     pub(super) fn request_timeout() -> Self {
         let message = "The body of your request arrived too slowly.";

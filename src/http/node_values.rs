@@ -14,11 +14,13 @@ use super::classify::classified;
 use super::compute::{TOOLS, weight};
 use super::enc::YAML;
 use super::error::ApiError;
+use super::explanation_limit::check_explanation;
 use super::known_node::{answered, known};
 use super::node_lookup::NodeLookup;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
-    ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
+    ClassificationErrors, EvaluationErrors, ExplanationErrors, FactsErrors, SnapshotErrors,
+    UnknownNode,
 };
 use super::openapi::parameters::{OneGroup, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
@@ -116,6 +118,7 @@ fn shown_document(
         GroupInPathErrors,
         UnknownNode,
         EvaluationErrors,
+        ExplanationErrors,
         FactsErrors,
         SnapshotErrors,
     ),
@@ -136,7 +139,9 @@ pub(super) async fn membership(
     let weight = weight(&node);
     let explain = move || {
         let hierarchy = &context.snapshot.estate.hierarchy;
-        context.json(Ok(membership_of(hierarchy, group, &node.into_node(), &privacy)))
+        let rules = hierarchy.lineage(group).filter_map(|it| hierarchy.group(it).rule.as_deref());
+        let checked = check_explanation(rules, &node);
+        context.json(checked.map(|()| membership_of(hierarchy, group, &node.into_node(), &privacy)))
     };
     TOOLS.run(weight, explain).await
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -20,6 +21,8 @@ use tower::{Layer, Service};
 
 use super::error::ApiError;
 use super::request_context::{REQUEST_ID, RequestContext, RequestId};
+use super::server::BUFFERED_BYTES;
+use super::snapshot_context::ABOUT_SNAPSHOT;
 use crate::telemetry::{Metrics, RequestMetrics};
 
 /// A link that is followed from a page here must not pass the URL on, which may have had a token in it.
@@ -68,7 +71,7 @@ impl Observation {
     /// Ends with the response, and returns it as it is sent.
     pub(super) fn end(self, response: Response) -> Response {
         let Self { began, id, method, metrics } = self;
-        let mut response = as_api_error(response);
+        let mut response = within_limit(as_api_error(response));
         let (status, took) = (response.status().as_u16(), began.elapsed());
         let request_id = id.as_str();
         let route = metrics.route();
@@ -119,6 +122,23 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
+/// Replaces an answer that has more bytes than all connections together may buffer by an error: its connection would end
+/// within it, and its client could not tell that from a failure of the network.
+fn within_limit(response: Response) -> Response {
+    let most = BUFFERED_BYTES;
+    let length = response.body().size_hint().exact().unwrap_or_default();
+    if usize::try_from(length).is_ok_and(|it| it <= most) {
+        return response;
+    }
+    let mut error = ApiError::answer_too_large(length, most).into_response();
+    for name in ABOUT_SNAPSHOT {
+        if let Some(value) = response.headers().get(&name) {
+            error.headers_mut().insert(name, value.clone());
+        }
+    }
+    error
+}
+
 /// Gives an error that the framework made, such as for a path that is not UTF-8, the shape of all
 /// errors.
 fn as_api_error(response: Response) -> Response {
@@ -131,4 +151,33 @@ fn as_api_error(response: Response) -> Response {
         return ApiError::unreadable_path().into_response();
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+
+    use super::*;
+    use crate::http::snapshot_context::name_commit;
+
+    fn answer(bytes: usize) -> Response {
+        let mut answer = Body::from(vec![b' '; bytes]).into_response();
+        name_commit(&mut answer, "1".repeat(40).parse().unwrap());
+        answer
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_could_not_be_sent_whole_is_an_error_before_its_first_byte() {
+        let whole = within_limit(answer(BUFFERED_BYTES));
+        assert_eq!(whole.status(), StatusCode::OK);
+        let error = within_limit(answer(BUFFERED_BYTES + 1));
+        assert_eq!(error.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(error.headers()["x-clade-commit"], "1".repeat(40));
+        let body = to_bytes(error.into_body(), 1 << 10).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["kind"], "payload-too-large");
+        let message =
+            "The answer would have 50331649 bytes, and 48 MiB is the most that one may have.";
+        assert_eq!(body["msg"], message);
+    }
 }

@@ -28,6 +28,9 @@ use crate::telemetry::Metrics;
 const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
 const STALE: HeaderName = HeaderName::from_static("x-clade-stale");
 
+/// What a response says of the snapshot that answers.
+pub(super) const ABOUT_SNAPSHOT: [HeaderName; 2] = [COMMIT, STALE];
+
 /// The snapshot of a request: taken once, and used to the end.
 #[derive(Debug)]
 pub(super) struct SnapshotContext {
@@ -239,7 +242,7 @@ impl SnapshotContext {
 }
 
 /// Names the commit that answered.
-pub(super) fn name_commit(response: &mut Response, commit: CommitId) {
+pub(crate) fn name_commit(response: &mut Response, commit: CommitId) {
     if let Ok(commit) = HeaderValue::from_bytes(&commit.to_hex()) {
         response.headers_mut().insert(COMMIT, commit);
     }

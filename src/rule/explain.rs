@@ -6,7 +6,7 @@ use super::array_form::path_to_value;
 use super::error::EvaluationError;
 use super::evaluate::{holds, join};
 use super::lookup::{actual, lookup};
-use crate::model::{Condition, Node, Test};
+use crate::model::{Condition, Node, Path, Test};
 
 /// A condition with its outcome, and those of all its terms.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,41 @@ pub fn explain<'r>(condition: &'r Condition, node: &Node) -> Explained<'r> {
     }
 }
 
+/// Counts about how many bytes of facts and trusted data an explanation of a condition copies, down from what is left.
+///
+/// Returns none where that is not enough: every comparison shows what it saw, and a fact may be large.
+pub fn count_explained(condition: &Condition, node: &Node, left: usize) -> Option<usize> {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => {
+            terms.iter().try_fold(left, |left, term| count_explained(term, node, left))
+        }
+        Condition::Not(inner) => count_explained(inner, node, left),
+        Condition::Test(test) => match &test.path {
+            // A name is short, and a group may have thousands of pinned nodes.
+            Path::Name | Path::Bare(_) => Some(left),
+            path @ Path::Segments(_) => {
+                lookup(path, node).map_or(Some(left), |seen| count_value(&seen, left))
+            }
+        },
+    }
+}
+
+/// The memory of a value without its text, in bytes, with the key of a field.
+const VALUE: usize = 72;
+
+fn count_value(value: &Value, left: usize) -> Option<usize> {
+    let left = left.checked_sub(VALUE)?;
+    match value {
+        Value::Null | Value::Bool(_) => Some(left),
+        Value::Number(number) => left.checked_sub(number.as_str().len()),
+        Value::String(text) => left.checked_sub(text.len()),
+        Value::Array(elements) => elements.iter().try_fold(left, |left, it| count_value(it, left)),
+        Value::Object(fields) => fields
+            .iter()
+            .try_fold(left, |left, (key, it)| count_value(it, left.checked_sub(key.len())?)),
+    }
+}
+
 impl Explained<'_> {
     /// Writes the explanation as the classifier API does: `{"value": …, "form": […]}`.
     ///
@@ -97,6 +132,24 @@ impl Explained<'_> {
 mod tests {
     use super::*;
     use crate::rule;
+
+    #[test]
+    fn what_every_comparison_sees_counts_but_the_name() {
+        let rule = json!([
+            "or",
+            ["=", "name", "n"],
+            ["and", ["not", ["~", ["fact", "x"], "a"]], ["=", ["fact", "o", "k"], "a"]],
+            ["=", ["fact", "none"], "a"],
+            ["=", ["fact", "o"], "a"]
+        ]);
+        let condition = rule::read(&rule).unwrap();
+        let fact = json!({"x": "12345", "o": {"k": [1, true]}}).as_object().unwrap().clone();
+        let node = Node { fact, ..Node::named("n") };
+        let list = 3 * VALUE + 1;
+        let all = (VALUE + 5) + list + (VALUE + 1 + list);
+        assert_eq!(count_explained(&condition, &node, all + 7), Some(7));
+        assert_eq!(count_explained(&condition, &node, all - 1), None);
+    }
 
     #[test]
     fn every_term_is_shown_with_the_value_it_saw() {

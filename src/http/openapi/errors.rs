@@ -46,6 +46,8 @@ errors! {
     ClassificationErrors { ClassificationConflict, RuleEvaluationError }
     /// Of explanations, which show conflicts.
     EvaluationErrors { RuleEvaluationError }
+    /// Of what explanations show.
+    ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts" }
     /// Of facts that the request does not bring along.
     FactsErrors {
         StorageFailed: "stored facts cannot be read",

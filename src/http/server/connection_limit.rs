@@ -32,7 +32,7 @@ use crate::telemetry::{ConnectionEnd, Metrics};
 const PROBE_CONNECTIONS: usize = 64;
 
 /// How many bytes of incomplete requests and unread responses all connections together may buffer.
-const BUFFERED_BYTES: usize = 48 << 20;
+pub(in crate::http) const BUFFERED_BYTES: usize = 48 << 20;
 
 /// The largest read buffer of a connection, in bytes: the start of a request takes them twice.
 pub(super) const READ_BUFFER: usize = 64 << 10;

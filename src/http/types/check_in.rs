@@ -48,6 +48,10 @@ pub struct CheckInEntry {
     #[schema(value_type = Object, required)]
     #[serde(default)]
     pub explanation: Value,
+    /// Why the explanation is not shown; then it is empty.
+    #[schema(nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
     /// Which run of the agent it was for.
     #[schema(required)]
     pub transaction_uuid: Option<String>,

@@ -1,0 +1,81 @@
+//! Bounds explanations: every comparison shows what it saw, so a large fact is repeated as often as rules mention it.
+
+use super::error::ApiError;
+use crate::model::{Condition, Node};
+use crate::rule::count_explained;
+
+/// How many bytes of facts and trusted data an explanation may copy.
+const MOST: usize = 16 << 20;
+
+/// Checks that the explanation of some rules for a node is not too large, before it is made.
+///
+/// # Errors
+///
+/// Returns 413 `payload-too-large`: asked again, it is as large.
+pub(super) fn check_explanation<'r>(
+    rules: impl IntoIterator<Item = &'r Condition>,
+    node: &Node,
+) -> Result<(), ApiError> {
+    let mut rules = rules.into_iter();
+    let left = rules.try_fold(MOST, |left, rule| count_explained(rule, node, left));
+    left.map(|_| ()).ok_or_else(|| ApiError::explanation_too_large(MOST >> 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+    use serde_json::{Value, json};
+
+    use crate::http::fixture::Fixture;
+    use crate::http::privacy::PrivacyPolicy;
+    use crate::http::request_context::RequestContext;
+    use crate::http::router::RouteSet;
+
+    /// Makes a daemon with a group whose rule compares one fact so many times.
+    fn fixture(terms: usize) -> Fixture {
+        let terms = vec![r#"["=", ["fact", "x"], "a"]"#; terms].join(", ");
+        let id = "58463036-0efa-4365-b367-b5401c0711d3";
+        let group = format!("name: A\nid: {id}\nrule: [or, [\"=\", name, n], {terms}]\n");
+        Fixture::of(RouteSet::Whole, [&group, &group], PrivacyPolicy::default())
+    }
+
+    async fn ask(fixture: &Fixture, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path);
+        let mut request = request.body(Body::from(body.to_owned())).unwrap();
+        RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
+        let answer = fixture.answer(request).await;
+        let status = answer.status().as_u16();
+        let body = to_bytes(answer.into_body(), 64 << 20).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_explanation_that_repeats_a_large_fact_too_often_is_an_error() {
+        let body = json!({"fact": {"x": "b".repeat(300_000)}}).to_string();
+        for (terms, is_shown) in [(55, true), (57, false)] {
+            let fixture = fixture(terms);
+            let node = "/v1/classified/nodes/n";
+            assert_eq!(ask(&fixture, "POST", node, &body).await.0, 200, "the answer is small");
+            let group = "58463036-0efa-4365-b367-b5401c0711d3";
+            let explanation = format!("{node}/explanation");
+            let membership = format!("/controller/nodes/n/membership?group={group}");
+            for (method, path, body) in [
+                ("POST", &explanation, &*body),
+                ("GET", &explanation, ""),
+                ("GET", &membership, ""),
+            ] {
+                let (status, answer) = ask(&fixture, method, path, body).await;
+                let kind = (!is_shown).then_some("payload-too-large");
+                let expected = if is_shown { 200 } else { 413 };
+                assert_eq!((status, answer["kind"].as_str()), (expected, kind), "{path}");
+            }
+            let (status, listed) = ask(&fixture, "GET", "/v1/nodes?facts=true", "").await;
+            let entry = &listed[0]["check_ins"][0];
+            assert_eq!(status, 200);
+            assert_eq!(entry["explanation"].get(group).is_some(), is_shown);
+            assert_eq!(entry["error"]["kind"].as_str().is_none(), is_shown);
+            assert!(entry["classification"].is_object() && listed[0]["error"].is_null());
+        }
+    }
+}
