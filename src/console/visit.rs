@@ -1,7 +1,7 @@
 //! A request for a page: who asks, which commit it is about, and where links lead.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use askama::Template;
 use axum::extract::FromRequestParts;
@@ -21,7 +21,7 @@ use super::session::{ForeignForm, FormOwner};
 use super::state as s;
 use super::stored::{FromStore, stored};
 use crate::http::types::{BlamedCommit, Condition, ErrorKind, Status};
-use crate::http::{Asker, VisitorRights};
+use crate::http::{Asker, VisitorRights, name_commit};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 
@@ -40,6 +40,8 @@ pub(super) struct Visit {
     links: Links,
     here: String,
     point: Option<Point>,
+    /// The commit that answers, since the first answer from one: another may become live while the page is made.
+    answering: OnceLock<CommitId>,
     pub(super) status: Status,
     pub(super) now: Timestamp,
 }
@@ -86,6 +88,7 @@ impl FromRequestParts<Arc<Console>> for Visit {
             here: format!("{}{}", console.base_path.as_str(), entrance.path),
             parameters: entrance.parameters.clone(),
             point: None,
+            answering: OnceLock::new(),
             status,
             now: entrance.now,
         };
@@ -94,6 +97,12 @@ impl FromRequestParts<Arc<Console>> for Visit {
             Err(trouble) => Err(visit.fail(trouble)),
         }
     }
+}
+
+/// Returns the path of a route about a commit.
+fn at(path: &str, commit: CommitId) -> String {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}commit={commit}")
 }
 
 impl Visit {
@@ -145,7 +154,13 @@ impl Visit {
 
     /// Returns the commit that the page is about: another point of history, or the live one.
     pub(super) fn commit(&self) -> Option<CommitId> {
-        self.point.as_ref().map(|it| it.commit).or(self.status.active.as_ref().map(|it| it.commit))
+        let live = || self.status.active.as_ref().map(|it| it.commit);
+        self.point.as_ref().map(|it| it.commit).or(self.answering.get().copied()).or_else(live)
+    }
+
+    /// Notes which commit answers, and returns the one that answered first: a page is made from one.
+    fn answering(&self, commit: CommitId) -> CommitId {
+        *self.answering.get_or_init(|| commit)
     }
 
     /// Returns whether the page is about another point of history.
@@ -172,23 +187,36 @@ impl Visit {
 
     /// Asks a route of the API about the commit that the page is about.
     pub(super) async fn get_at<T: DeserializeOwned>(&self, path: &str) -> Result<T, PageError> {
-        let Some(point) = &self.point else { return self.get(path).await };
-        let separator = if path.contains('?') { '&' } else { '?' };
-        self.get(&format!("{path}{separator}commit={}", point.commit)).await
+        let ask = async |path: &str| self.console.api.get_with_commit(&self.asker, path).await;
+        let (answer, commit) = match &self.point {
+            None => ask(path).await?,
+            Some(point) => ask(&at(path, point.commit)).await?,
+        };
+        match commit.map(|it| (it, self.answering(it))) {
+            Some((commit, first)) if commit != first => Ok(ask(&at(path, first)).await?.0),
+            _ => Ok(answer),
+        }
     }
 
     /// Asks a route of the API for a text about the commit that the page is about.
     pub(super) async fn text_at(&self, path: &str) -> Result<String, PageError> {
-        let path = match &self.point {
-            Some(point) => format!("{path}?commit={}", point.commit),
+        let path = match self.chosen() {
+            Some(commit) => at(path, commit),
             None => path.to_owned(),
         };
         Ok(self.console.api.get_text(&self.asker, &path).await?)
     }
 
+    /// Returns the commit that every answer for the page has to be from; none before the first.
+    fn chosen(&self) -> Option<CommitId> {
+        self.point.as_ref().map(|it| it.commit).or(self.answering.get().copied())
+    }
+
     /// Returns the snapshot that the page is about.
     pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, PageError> {
-        Ok(self.console.api.snapshot(self.point.as_ref().map(|it| it.commit)).await?)
+        let snapshot = self.console.api.snapshot(self.chosen()).await?;
+        self.answering(snapshot.commit);
+        Ok(snapshot)
     }
 
     /// Returns the snapshot that the page is about; none as long as no commit answers.
@@ -283,7 +311,11 @@ impl Visit {
 
     /// Writes a page with a status.
     pub(super) fn show_as<T: Template>(&self, status: StatusCode, page: &T) -> Response {
-        page::write(status, page, &self.headers)
+        let mut response = page::write(status, page, &self.headers);
+        if let Some(commit) = self.answering.get() {
+            name_commit(&mut response, *commit);
+        }
+        response
     }
 
     fn fail(&self, trouble: PageError) -> Response {

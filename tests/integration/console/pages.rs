@@ -64,6 +64,28 @@ fn every_page_of_the_contract_is_there_with_its_policy() {
 }
 
 #[test]
+fn a_page_that_is_made_from_one_commit_names_it() {
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let live = daemon.get("/v1/groups?limit=0").header("X-Clade-Commit").map(str::to_owned);
+    assert!(live.is_some());
+    let group = "/groups/58463036-0efa-4365-b367-b5401c0711d3";
+    let node = "/nodes/web1.example.com";
+    for path in [group, "/groups", "/groups?commit=HEAD", node, "/problems"] {
+        let answer = daemon.request_with("GET", path, "Accept: text/html\r\n", "");
+        assert_eq!(
+            (answer.status, answer.header("X-Clade-Commit")),
+            (200, live.as_deref()),
+            "{path}"
+        );
+    }
+    for path in ["/", "/nodes", "/commits", "/compare/HEAD...HEAD", "/login"] {
+        let answer = daemon.request_with("GET", path, "Accept: text/html\r\n", "");
+        assert_eq!((answer.status, answer.header("X-Clade-Commit")), (200, None), "{path}");
+    }
+}
+
+#[test]
 fn numbers_are_those_of_the_api() {
     let fleet = shared_fleet();
     let daemon = &fleet.daemon;
