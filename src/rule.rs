@@ -21,7 +21,7 @@ mod satisfy;
 mod search;
 
 pub use array::{read, read_within};
-pub use array_form::to_value;
+pub use array_form::{array_levels, to_value};
 pub(crate) use console::opens_foreign_quote;
 pub use console::{comparison_ranges, read_console, to_console};
 pub use error::EvaluationError;

@@ -193,7 +193,52 @@ mod tests {
 
     use super::*;
     use crate::changeset::RejectionKind;
+    use crate::hierarchy::group_to_value;
     use crate::table::each_row;
+    use crate::validation::{Search, SourceContent, SourceFile, validate};
+
+    /// Returns a rule with so many conditions around a comparison, in the array form or in the console's notation.
+    fn nested(path: &Value, depth: usize, notation: &str) -> Value {
+        let words = ["and", "or"].into_iter().cycle().take(depth);
+        if notation == "array" {
+            let inner = json!(["=", path, "b"]);
+            return words.fold(inner, |it, word| json!([word, it, ["=", "name", "c"]]));
+        }
+        let name = path.as_str().unwrap_or("a.b");
+        words.fold(format!("{name} = b"), |it, word| format!("({it}) {word} name = c")).into()
+    }
+
+    /// Rules in the console's notation, and those with pinned nodes, could be nested deeper in a file than in a body.
+    #[test]
+    fn each_rule_that_a_file_may_have_is_read_again_as_the_api_shows_it() {
+        let rows = [
+            (json!(["fact", "a", "b"]), json!(null), 61),
+            (json!(["fact", "a", "b"]), json!(["p"]), 60),
+            (json!("name"), json!(null), 62),
+            (json!("name"), json!(["p"]), 61),
+        ];
+        each_row(rows, |(path, pinned, deepest)| {
+            for (depth, notation) in (50..70).flat_map(|it| [(it, "array"), (it, "console")]) {
+                let rule = nested(&path, depth, notation);
+                let mut file = json!({"name": "A", "rule": rule});
+                if pinned.is_array() {
+                    file["pinned"] = pinned.clone();
+                }
+                let file = file.to_string();
+                let file = SourceFile {
+                    path: "groups/a.yaml".into(),
+                    content: SourceContent::Bytes(file.into_bytes().into()),
+                };
+                let estate = validate(&[file], Search::Decisive).estate;
+                assert_eq!(estate.is_some(), depth <= deepest, "{depth} {notation}");
+                let Some(estate) = estate else { continue };
+                let mut groups = estate.hierarchy.groups();
+                let group = groups.find(|it| it.name.as_str() == "A").unwrap();
+                let read = read_group(&group_to_value(group)).unwrap();
+                assert_eq!(&read.rule, &group.rule, "{depth} {notation}");
+            }
+        });
+    }
 
     /// A body of many unknown keys was answered with five times its bytes.
     #[test]

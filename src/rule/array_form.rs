@@ -21,6 +21,17 @@ pub fn to_value(condition: &Condition) -> Value {
     }
 }
 
+/// Returns how many levels of lists the array form of a rule has.
+pub fn array_levels(condition: &Condition) -> usize {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => {
+            1 + terms.iter().map(array_levels).max().unwrap_or_default()
+        }
+        Condition::Not(inner) => 1 + array_levels(inner),
+        Condition::Test(test) => 1 + usize::from(matches!(test.path, Path::Segments(_))),
+    }
+}
+
 /// Writes a path in the form it was written in.
 pub(super) fn path_to_value(path: &Path) -> Value {
     match path {

@@ -8,13 +8,13 @@ use super::file_reader::FileReader;
 use super::group_spans::{GroupPart, GroupSpans, value_spans};
 use super::rule;
 use crate::diagnostic::{Kind, closest};
-use crate::document::{Entry, Node, Span, bounded};
+use crate::document::{Entry, Limits, Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{
     BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName, shared_classes, shared_text,
     shared_variables,
 };
-use crate::rule::with_pins;
+use crate::rule::{array_levels, with_pins};
 
 /// A group as written: valid by itself, but for its parent.
 #[derive(Clone, Debug)]
@@ -294,6 +294,9 @@ fn pin_spans(document: &Node) -> Vec<Span> {
         .collect()
 }
 
+/// How many levels of lists the array form of a rule may have: a group is a mapping around it.
+const RULE_LEVELS: usize = Limits::DEFAULT.depth - 1;
+
 /// Reads the rule and joins it with the pinned nodes; the inner `None` is a group that has neither.
 #[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
 fn read_rule(
@@ -309,7 +312,16 @@ fn read_rule(
     };
     let pinned = pinned?;
     reader.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
-    Some(with_pins(rule?, pinned))
+    let joined = with_pins(rule?, pinned);
+    if joined.as_ref().is_some_and(|it| array_levels(it) > RULE_LEVELS) {
+        let span = document.get("rule").map_or(document.span, |it| it.span);
+        let message = format!("the array form of the rule is nested over {RULE_LEVELS} deep");
+        let help = "nest fewer conditions: the API and `clade export` show it so, with pinned nodes as a condition around it, \
+                    and what they show could not be read again";
+        reader.add(Kind::InvalidRule, span, message).help = Some(help.to_owned());
+        return None;
+    }
+    Some(joined)
 }
 
 fn read_parent(document: &Node, reader: &mut FileReader) -> Option<ParentName> {
