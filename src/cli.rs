@@ -110,14 +110,24 @@ enum Command {
 
 /// Runs the program with its arguments.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let mut output = Output::new();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if !serve::starts_daemon(&arguments) {
+        return run_command(arguments, None);
+    }
+    serve::run_caught(arguments, run_command).unwrap_or_else(|error| {
+        Output::new().error(&error);
+        Exit::Failed
+    })
+}
+
+fn run_command(arguments: Vec<OsString>, signals: Option<serve::CaughtSignals>) -> Exit {
+    let mut output = Output::new();
     let line = CommandLine::new(definition_for(&arguments), arguments);
     let cli = match parse(&line) {
         Ok(cli) => cli,
         Err(error) => return without_command(&line, &error, &mut output),
     };
-    match cli.command.run(&line, &mut output) {
+    match cli.command.run(&line, signals, &mut output) {
         Ok(exit) => exit,
         Err(error) if output::is_broken_pipe(&error) => Exit::Fine,
         Err(error) => {
@@ -152,10 +162,15 @@ fn without_command(line: &CommandLine, error: &clap::Error, output: &mut Output)
 }
 
 impl Command {
-    fn run(self, line: &CommandLine, output: &mut Output) -> anyhow::Result<Exit> {
+    fn run(
+        self,
+        line: &CommandLine,
+        signals: Option<serve::CaughtSignals>,
+        output: &mut Output,
+    ) -> anyhow::Result<Exit> {
         match self {
             Self::Init(command) => command.run(output),
-            Self::Serve(command) => command.run(line, output),
+            Self::Serve(command) => command.run(line, signals, output),
             Self::Validate(command) => command.run(output),
             Self::Test(command) => command.run(output),
             Self::Classify(command) => command.run(output),

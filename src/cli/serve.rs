@@ -5,6 +5,7 @@ mod arguments;
 mod controller;
 mod descriptors;
 mod directories;
+mod early_signals;
 mod ending;
 mod files;
 mod groups_directory;
@@ -18,9 +19,10 @@ mod store_location;
 mod store_lock;
 mod supervisor;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 pub(super) use arguments::{EncFacts, ServeSettings};
+pub(super) use early_signals::{CaughtSignals, run_caught, starts_daemon};
 pub(super) use layers::FILE;
 
 use super::Exit;
@@ -29,7 +31,12 @@ use super::output::Output;
 
 impl ServeSettings {
     /// Runs the daemon; the command line is parsed once more with the settings file.
-    pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Result<Exit> {
+    pub(super) fn run(
+        self,
+        line: &CommandLine,
+        signals: Option<CaughtSignals>,
+        output: &mut Output,
+    ) -> Result<Exit> {
         let layered = layers::apply(&self, line)?;
         if layered.serve.check {
             // What would go wrong at the start goes wrong here.
@@ -38,8 +45,7 @@ impl ServeSettings {
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }
-        allocator::set(line.arguments());
         let layering = layers::Layering::new(self, line, layered.shown);
-        start::run(layered.serve, layering)
+        start::run(layered.serve, layering, signals.context("the signals are not caught")?)
     }
 }

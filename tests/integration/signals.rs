@@ -11,9 +11,27 @@ use crate::program::{Daemon, GitRepository, serve};
 /// How long an end at once may take on a busy machine; the grace period is 25 seconds.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
+const GROUP: &str = "name: All\nrule: [\"~\", \"name\", \".*\"]\n";
+
 fn send(signal: &str, child: &Child) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+}
+
+/// Waits until a process catches SIGTERM and SIGINT.
+fn until_caught(child: &Child) {
+    const BOTH: u64 = 1 << 14 | 1 << 1;
+    let status = format!("/proc/{}/status", child.id());
+    let caught = || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let mask = text.lines().find_map(|it| it.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    };
+    let since = Instant::now();
+    while caught() & BOTH != BOTH {
+        assert!(since.elapsed() < AT_ONCE, "it does not catch signals");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A remote that accepts connections and says nothing.
@@ -21,6 +39,19 @@ fn silent_remote() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/groups", listener.local_addr().unwrap());
     (listener, url)
+}
+
+#[test]
+fn a_daemon_that_still_reads_its_settings_ends_at_once() {
+    for signal in ["-TERM", "-INT"] {
+        // It waits for what is never written.
+        let mut child = serve(&["--config", "/dev/stdin"]).stdin(Stdio::piped()).spawn().unwrap();
+        until_caught(&child);
+        send(signal, &child);
+        let signalled = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+        assert!(signalled.elapsed() < AT_ONCE, "{signal}: {:?}", signalled.elapsed());
+    }
 }
 
 #[test]
@@ -57,8 +88,7 @@ fn a_daemon_that_listens_without_a_commit_ends_at_once() {
 #[test]
 fn a_second_signal_kills() {
     let repository = GitRepository::new();
-    let group = "name: All\nrule: [\"~\", \"name\", \".*\"]\n";
-    repository.commit("first", &[("groups/all.yaml", group)]);
+    repository.commit("first", &[("groups/all.yaml", GROUP)]);
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let mut client = TcpStream::connect(daemon.address()).unwrap();
     // Its body is still to come, for which the daemon waits.

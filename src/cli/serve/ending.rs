@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 
 use crate::reconcile::Controller;
 
+/// How long background work may delay the end.
+pub(super) const LAST_WORK: Duration = Duration::from_secs(1);
+
 /// Does the work that ends the threads. When `grace` is over, pushes and fetches under way are
 /// interrupted; when `last` is over too, threads that hang are abandoned.
 pub(super) async fn within(

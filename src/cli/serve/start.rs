@@ -11,9 +11,10 @@ use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{DEFAULT_INSTANCE, EncFacts, ServeSettings};
+use super::early_signals::CaughtSignals;
 use super::layers::Layering;
 use super::prepare::{Prepared, prepare};
-use super::reload::{self, Reloader, SettingsReloader};
+use super::reload::{Reloader, SettingsReloader};
 use super::supervisor::Shutdown;
 use super::{allocator, controller, ending, listeners, store_lock, supervisor};
 use crate::cli::Exit;
@@ -36,31 +37,23 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// How long the threads have at least to end when requests in flight have used up the grace period.
 const LEAST_WORK: Duration = Duration::from_millis(200);
 
-/// How long background work may delay the end.
-const LAST_WORK: Duration = Duration::from_secs(1);
-
 /// Runs the daemon until a signal stops it.
-pub(super) fn run(serve: ServeSettings, layering: Layering) -> Result<Exit> {
+pub(super) fn run(
+    serve: ServeSettings,
+    layering: Layering,
+    signals: CaughtSignals,
+) -> Result<Exit> {
     let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let done = runtime.block_on(async {
-        // Before anything that may take long: from here on a signal ends the daemon in order.
-        let signals = supervisor::Signals::catch()?;
-        let hangups = reload::hangups()?;
+    let CaughtSignals { runtime, shutdown, hangups } = signals;
+    // A signal that came before ends the process.
+    if !shutdown.begin() {
+        return Ok(Exit::Fine);
+    }
+    let settings_reloader = SettingsReloader { log, layering };
+    runtime.block_on(async {
         outlive_size_limits()?;
-        let shutdown = Shutdown::default();
-        let settings_reloader = SettingsReloader { log, layering };
-        tokio::select! {
-            done = start_and_serve(serve, &shutdown, hangups, settings_reloader) => done,
-            never = signals.handle(&shutdown) => match never {},
-        }
-    });
-    // A request to a Puppet Server may still run; its answer is not needed any more.
-    runtime.shutdown_timeout(LAST_WORK);
-    done
+        Box::pin(start_and_serve(serve, &shutdown, hangups, settings_reloader)).await
+    })
 }
 
 async fn start_and_serve(
@@ -99,7 +92,7 @@ async fn start_and_serve(
         true => grace.saturating_sub(shutdown.since()).max(LEAST_WORK),
         false => Duration::ZERO,
     };
-    ending::within(left, LAST_WORK, &services.controller, {
+    ending::within(left, ending::LAST_WORK, &services.controller, {
         let services = Arc::clone(&services);
         move || workers.end(&services)
     })

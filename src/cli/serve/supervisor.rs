@@ -40,6 +40,8 @@ fn catch(kind: SignalKind) -> Result<UnixSignal> {
 pub(super) struct Shutdown {
     token: CancellationToken,
     since: OnceLock<Instant>,
+    /// Whether the daemon began before the first signal came.
+    began: OnceLock<bool>,
 }
 
 impl Shutdown {
@@ -60,6 +62,19 @@ impl Shutdown {
     /// Returns how long ago that was.
     pub(super) fn since(&self) -> Duration {
         self.since.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    /// Begins to run; returns false where a signal came before, which then ends the process.
+    pub(super) fn begin(&self) -> bool {
+        *self.began.get_or_init(|| true)
+    }
+
+    /// Waits until a signal comes, and for ever if the daemon had begun by then: it ends in order.
+    pub(super) async fn ended_early(&self) {
+        self.requested().await;
+        if *self.began.get_or_init(|| false) {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn request(&self) {
