@@ -3,10 +3,12 @@
 //! A commit goes through the stages in this order: the [`Fetcher`] fetches the branch, the state decides
 //! whether its head is a candidate, the [`Builder`] has it verified and built and asks the `Activator` to
 //! make it live. [`Stages`] composes them.
+#![expect(clippy::disallowed_methods, reason = "an end has a deadline")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -39,6 +41,9 @@ use crate::history::History;
 use crate::model::CommitId;
 use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::{Metrics, Scrape};
+
+/// How often it is checked whether a thread has ended.
+const STEP: Duration = Duration::from_millis(10);
 
 /// The controller cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -106,21 +111,21 @@ impl Controller {
     /// Returns an error if one cannot be started.
     pub fn spawn(&self) -> Result<Threads, StartError> {
         let stages = &self.stages;
-        let mut threads = vec![
-            self.thread("fetcher", &stages.fetcher, Fetcher::run)?,
+        let mut fetching = vec![self.thread("fetcher", &stages.fetcher, Fetcher::run)?];
+        let mut others = vec![
             self.thread("builder", &stages.builder, Builder::run)?,
             self.thread("edit-history", &stages.edits, EditHistory::run)?,
             self.thread("journal", &stages.recorder, Recorder::run)?,
         ];
         if self.follows_a_remote() {
-            threads.push(self.thread("repacker", &stages.repacker, Repacker::run)?);
-            threads.push(self.thread("other-refs", &stages.other_refs, OtherRefs::run)?);
+            others.push(self.thread("repacker", &stages.repacker, Repacker::run)?);
+            fetching.push(self.thread("other-refs", &stages.other_refs, OtherRefs::run)?);
         }
         if let Some(ForgeStages { reporter, pull_requests, .. }) = &stages.forge {
-            threads.push(self.thread("commit-status", reporter, CommitStatusReporter::run)?);
-            threads.push(self.thread("pull-requests", pull_requests, PullRequestChecker::run)?);
+            others.push(self.thread("commit-status", reporter, CommitStatusReporter::run)?);
+            others.push(self.thread("pull-requests", pull_requests, PullRequestChecker::run)?);
         }
-        Ok(Threads(threads))
+        Ok(Threads { fetching, others })
     }
 
     fn thread<S: Send + Sync + 'static>(
@@ -128,7 +133,7 @@ impl Controller {
         name: &'static str,
         stage: &Arc<S>,
         run: fn(&S),
-    ) -> Result<std::thread::JoinHandle<()>, StartError> {
+    ) -> Result<JoinHandle<()>, StartError> {
         let (stage, state) = (Arc::clone(stage), Arc::clone(&self.stages.state));
         std::thread::Builder::new()
             .name(name.to_owned())
@@ -494,15 +499,27 @@ impl Controller {
 
 /// The threads of a controller.
 #[derive(Debug)]
-pub struct Threads(Vec<std::thread::JoinHandle<()>>);
+pub struct Threads {
+    /// Those that may wait for the remote.
+    fetching: Vec<JoinHandle<()>>,
+    others: Vec<JoinHandle<()>>,
+}
 
 impl Threads {
-    /// Waits until they have ended, after [`Controller::stop`].
-    pub fn join(self) {
-        for thread in self.0 {
+    /// Waits until they have ended, after [`Controller::stop`] and [`Controller::interrupt`]; for those that may wait
+    /// for the remote no longer than `longest`. Returns whether all have ended.
+    pub fn join(self, longest: Duration) -> bool {
+        let until = Instant::now() + longest;
+        while Instant::now() < until && !self.fetching.iter().all(JoinHandle::is_finished) {
+            std::thread::sleep(STEP);
+        }
+        let (ended, hanging): (Vec<_>, Vec<_>) =
+            self.fetching.into_iter().partition(JoinHandle::is_finished);
+        for thread in self.others.into_iter().chain(ended) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the reconcile loop panicked");
             }
         }
+        hanging.is_empty()
     }
 }

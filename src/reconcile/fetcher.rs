@@ -51,7 +51,9 @@ impl Fetcher {
             if self.state.lock().active.is_some() {
                 priority::yield_to_requests();
             }
-            if let Err(error) = self.fetch(trigger) {
+            if let Err(error) = self.fetch(trigger)
+                && !self.state.lock().stopping
+            {
                 tracing::warn!(%error, "fetch failed");
             }
             wait = self.pause();

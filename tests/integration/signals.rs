@@ -4,8 +4,11 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::git::server::{Server, http_backend};
 use crate::program::{Daemon, GitRepository, serve};
 
 /// How long an end at once may take on a busy machine; the grace period is 25 seconds.
@@ -52,6 +55,41 @@ fn a_daemon_that_still_reads_its_settings_ends_at_once() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
         assert!(signalled.elapsed() < AT_ONCE, "{signal}: {:?}", signalled.elapsed());
     }
+}
+
+#[test]
+fn a_daemon_whose_fetch_hangs_while_a_commit_is_live_ends_at_once() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/all.yaml", GROUP)]);
+    let (hangs, hanging) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (directory, does_hang, count) =
+        (repository.path().parent().unwrap().to_owned(), Arc::clone(&hangs), Arc::clone(&hanging));
+    let server = Server::http(move |request| {
+        if does_hang.load(Ordering::SeqCst) {
+            count.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_mins(10));
+        }
+        http_backend(&directory, request)
+    });
+    let name = repository.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let url = format!("http://127.0.0.1:{}/{name}", server.port);
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().join("data");
+    let daemon = Daemon::start(&[
+        "--repo",
+        &url,
+        "--allow-insecure-remotes",
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--interval",
+        "1s",
+    ]);
+    assert_eq!(daemon.get("/readyz").status, 200);
+    hangs.store(true, Ordering::SeqCst);
+    daemon.wait_until("a fetch hangs", |_| hanging.load(Ordering::SeqCst) > 0);
+    let signalled = Instant::now();
+    assert_eq!(daemon.terminate(), 0);
+    assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
 }
 
 #[test]
