@@ -15,7 +15,10 @@ use ureq::http::Response;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use crate::config::{CredentialError, SecretMask, read_authorities, read_secret, without_secrets};
+use crate::config::{
+    CredentialError, SecretMask, proxy_of_environment, read_authorities, read_secret,
+    without_secrets,
+};
 use error::FailedAnswer;
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
@@ -127,7 +130,10 @@ impl Forge {
                 RootCerts::Specific(Arc::new(read_authorities(path).map_err(unusable(path))?))
             }
         };
+        let proxy = proxy_of_environment(&self.api)
+            .map_err(|error| ForgeError::Later(error.to_string()))?;
         let config = Agent::config_builder()
+            .proxy(proxy)
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)

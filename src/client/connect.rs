@@ -14,7 +14,7 @@ use super::early_close::EarlyClose;
 use super::identity::{Identity, has_password, is_private};
 use super::resolver::HostResolver;
 use super::{Client, ClientError, socket};
-use crate::config::{has_misplaced_at, without_secrets};
+use crate::config::{has_misplaced_at, proxy_of_environment, without_secrets};
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,9 @@ impl Client {
                     .chain(TcpConnector::default())
                     .chain(EarlyClose)
                     .chain(RustlsConnector::default());
-            let config = config.tls_config(tls).build();
+            let proxy =
+                proxy_of_environment(url).map_err(|error| ClientError::Setup(error.to_string()))?;
+            let config = config.proxy(proxy).tls_config(tls).build();
             let agent = Agent::with_parts(config, connector, HostResolver::default());
             let base = url.trim_end_matches('/').to_owned();
             return Ok(Self { agent, base, name, token, certificates, advice });

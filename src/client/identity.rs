@@ -1,12 +1,12 @@
 //! Credentials of a client, and the addresses that may see them.
 #![expect(clippy::disallowed_methods, reason = "certificates and tokens are files")]
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use ureq::http;
 
 use super::error::ClientError;
+use crate::config::is_this_machine;
 
 /// The credentials of a client, and the authority that it trusts.
 #[derive(Clone, Debug, Default)]
@@ -62,12 +62,7 @@ impl Identity {
 /// Returns whether requests to a URL cannot be read in transit: they are encrypted, or stay on this machine.
 pub fn is_private(url: &str) -> bool {
     let Ok(url) = url.parse::<http::Uri>() else { return false };
-    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let is_here = || match host.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => host.eq_ignore_ascii_case("localhost"),
-    };
-    url.scheme_str() == Some("https") || is_here()
+    url.scheme_str() == Some("https") || is_this_machine(url.host().unwrap_or_default())
 }
 
 /// Returns whether a URL has a user or password in it.

@@ -122,7 +122,7 @@ pub enum Credentials {
 /// The way out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Proxy {
-    /// What `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
+    /// What `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` say.
     #[default]
     Environment,
     /// None.

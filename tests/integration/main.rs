@@ -48,6 +48,7 @@ mod policies;
 mod postgres;
 mod privacy;
 mod program;
+mod proxies;
 mod puppet;
 mod puppetdb;
 mod query;

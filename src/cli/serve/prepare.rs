@@ -5,13 +5,13 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::arguments::ServeSettings;
 use super::{directories, files, sources};
 use crate::cli::check_head;
 use crate::client::is_private;
-use crate::config::without_secrets;
+use crate::config::{parse_proxy, proxy_of_environment, without_secrets};
 use crate::console;
 use crate::facts::NodeSource;
 use crate::forge::Forge;
@@ -41,6 +41,7 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
     };
     let remote = Remote::parse(repo)?;
     check_remote(serve, &remote)?;
+    check_proxy(serve, repo, &remote)?;
     directories::check(serve, &remote)?;
     check_signatures_and_writes(serve, &remote)?;
     files::check(serve)?;
@@ -100,6 +101,19 @@ fn check_remote(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     }
     if remote.as_path().is_none() && serve.data_dir.is_none() {
         bail!("`--data-dir DIR` is missing: where the mirror of `{remote}` is kept");
+    }
+    Ok(())
+}
+
+/// Checks that the proxy on the way to the repository can be used, if there is one.
+fn check_proxy(serve: &ServeSettings, repo: &str, remote: &Remote) -> Result<()> {
+    match (remote.scheme(), serve.git_proxy.as_deref()) {
+        (_, Some("none")) => {}
+        (_, Some(proxy)) => {
+            parse_proxy(proxy).map_err(|fault| anyhow!("the proxy of `--git-proxy` {fault}"))?;
+        }
+        (Some(Scheme::Https | Scheme::Http), None) => drop(proxy_of_environment(repo)?),
+        _ => {}
     }
     Ok(())
 }
@@ -200,6 +214,7 @@ fn reporting(serve: &ServeSettings, remote: &Remote) -> Result<Option<Reporting>
             without_secrets(&api)
         );
     }
+    proxy_of_environment(&api)?;
     let repository = match (&serve.forge_repository, remote.url_path()) {
         (Some(repository), _) => repository.clone(),
         (None, Some(path)) => provider.repository_at(path),

@@ -1,5 +1,6 @@
 //! The requests to one repository over HTTP: who we are, where it is, what the answers mean.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, BodyReader};
 
-use crate::config::{read_authorities, read_secret};
+use crate::config::{parse_proxy, proxy_of_environment, read_authorities, read_secret};
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::options::{Credentials, Proxy};
 use crate::git::remote::{Scheme, Url};
@@ -40,10 +41,9 @@ impl Session {
         let mut url = attempt.remote.url().cloned().ok_or_else(|| wrong("it is not a URL"))?;
         url.path.truncate(url.path.trim_end_matches('/').len());
         let authorization = authorization(attempt, &url)?;
-        let agent = agent(attempt)?;
         for _ in 0..=REDIRECTS {
             let session = Self {
-                agent: agent.clone(),
+                agent: agent(attempt, &url)?,
                 base: url.to_string(),
                 authorization: authorization.clone(),
                 service,
@@ -93,7 +93,7 @@ fn query(service: &str) -> String {
     format!("/info/refs?service={service}")
 }
 
-fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
+fn agent(attempt: &Attempt, url: &Url) -> Result<Agent, FetchError> {
     let roots = match &attempt.http.ca_file {
         Some(path) => RootCerts::Specific(Arc::new(read_authorities(path).map_err(|error| {
             let detail = format!("the file of certificates `{}` {error}", path.display());
@@ -108,15 +108,21 @@ fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
         .max_redirects_will_error(false)
         .user_agent(concat!("git/clade-", env!("CARGO_PKG_VERSION")))
         .tls_config(TlsConfig::builder().root_certs(roots).build());
-    let config = match &attempt.http.proxy {
-        Proxy::Environment => config,
-        Proxy::Direct => config.proxy(None),
-        Proxy::Url(url) => {
-            let wrong = |_| attempt.error(FetchFailure::InvalidSettings, "the proxy is not a URL");
-            config.proxy(Some(ureq::Proxy::new(url).map_err(wrong)?))
+    let wrong = |detail: &dyn Display| attempt.error(FetchFailure::InvalidSettings, detail);
+    let proxy = match &attempt.http.proxy {
+        Proxy::Environment => {
+            proxy_of_environment(&url.to_string()).map_err(|error| wrong(&error))?
+        }
+        Proxy::Direct => None,
+        Proxy::Url(text) => {
+            let named = parse_proxy(text);
+            Some(
+                named
+                    .map_err(|fault| wrong(&format_args!("the proxy of `--git-proxy` {fault}")))?,
+            )
         }
     };
-    Ok(Agent::new_with_config(config.build()))
+    Ok(Agent::new_with_config(config.proxy(proxy).build()))
 }
 
 /// Returns the header that says who we are.
