@@ -11,6 +11,7 @@ mod files;
 mod groups_directory;
 mod layers;
 mod listeners;
+mod password_file;
 mod prepare;
 mod reload;
 mod sources;

@@ -60,6 +60,14 @@ impl PostgresUrl {
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// Returns whether it has the password of its user.
+    pub fn has_password(&self) -> bool {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let user = place.rsplit_once('@').map_or("", |(user, _)| user);
+        user.contains(':') || query.split('&').any(|it| it.starts_with("password="))
+    }
 }
 
 /// Leaves out user, password and parameters.
@@ -109,6 +117,13 @@ mod tests {
             assert_eq!(location.to_string(), shown);
             assert!(!format!("{location:?}").contains("s3cret"));
         }
+        let has_password = |text: &str| match text.parse().unwrap() {
+            StoreLocation::Postgres(url) => url.has_password(),
+            other => panic!("{other}"),
+        };
+        assert!(has_password("postgres://clade:s3cret@db/clade"));
+        assert!(has_password("postgres://db/clade?user=clade&password=s3cret"));
+        assert!(!has_password("postgres://clade@db:5432/clade?sslmode=require"));
         for text in ["", "nodes.sqlite", "sqlite:", "mysql://a/b", "postgres:"] {
             assert_eq!(text.parse::<StoreLocation>(), Err(InvalidStoreLocation), "{text}");
         }

@@ -385,3 +385,32 @@ fn faults_of_tls_files_are_reported_once() {
         assert_eq!((done.status, done.stderr), (2, format!("error: {said}\n")));
     }
 }
+
+#[test]
+fn a_password_file_that_would_be_ignored_ends_the_start() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (repository, directory) = (GitRepository::new(), tempfile::tempdir().unwrap());
+    let file = directory.path().join("pgpass");
+    std::fs::write(&file, "db.example.com:5432:clade:clade:secret\n").unwrap();
+    let path = file.to_str().unwrap().to_owned();
+    let check = |mode: u32, store: &str, variables: &[(&str, &str)]| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let repository = repository.text_path();
+        let mut command = clade(&["serve", "--check", "--repo", &repository, "--store", store]);
+        let command = command.env_remove("PGPASSWORD").env("PGPASSFILE", &path);
+        Done::from(command.envs(variables.iter().copied()).output().unwrap())
+    };
+    let bare = "postgres://clade@db.example.com/clade";
+    let ignored = check(0o440, bare, &[]);
+    let reason = format!(
+        "error: the password file `{path}` of `PGPASSFILE` is ignored, since its group or others may use it (mode 440): `chmod 600` it, or write the password into the URL of `CLADE_STORE`\n"
+    );
+    assert_eq!((ignored.status, ignored.stderr), (2, reason));
+    let absent = check(0o600, bare, &[("PGPASSFILE", "/nowhere/pgpass")]);
+    assert!(absent.status == 2 && absent.stderr.contains("cannot be read"), "{}", absent.stderr);
+    assert_eq!(check(0o600, bare, &[]).status, 0);
+    assert_eq!(check(0o440, bare, &[("PGPASSWORD", "secret")]).status, 0);
+    assert_eq!(check(0o440, "postgres://clade:secret@db.example.com/clade", &[]).status, 0);
+    assert_eq!(check(0o440, "sqlite:/nowhere/nodes.sqlite", &[]).status, 0);
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::arguments::ServeSettings;
-use super::{directories, files, sources};
+use super::{directories, files, password_file, sources};
 use crate::cli::check_head;
 use crate::client::is_private;
 use crate::config::{parse_proxy, proxy_of_environment, without_secrets};
@@ -45,6 +45,7 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
     directories::check(serve, &remote)?;
     check_signatures_and_writes(serve, &remote)?;
     files::check(serve)?;
+    password_file::check(serve.store.as_ref())?;
     check_base_path(serve.base_path.as_str(), console::paths())?;
     let puppet_server = sources::puppet_server(serve)?;
     let puppetdb = sources::puppetdb(serve)?;
