@@ -84,11 +84,33 @@ configMap:
   {{- end }}
 {{- end }}
 
+{{/*
+The bytes of check-ins for which the volume has room: half of it, since the mirror is there too. Empty where the daemon's own limit
+is less, and for a size in another form than 1Gi.
+*/}}
+{{- define "clade.storeBytes" -}}
+{{- $size := .Values.persistence.enabled | ternary .Values.persistence.size .Values.persistence.emptyDirSizeLimit | toString }}
+{{- $units := dict "" 1.0 "k" 1e3 "M" 1e6 "G" 1e9 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 }}
+{{- if regexMatch "^[0-9]+(\\.[0-9]+)?(k|M|G|Ki|Mi|Gi)?$" $size }}
+{{- $half := mulf (regexFind "^[0-9.]+" $size | float64) (get $units (regexFind "[A-Za-z]*$" $size)) 0.5 | floor | int64 }}
+{{- if lt $half 4294967296 }}{{ $half }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The settings file of the chart: `config`, and a limit of check-ins where none is set and they are in the volume */}}
+{{- define "clade.config" -}}
+{{- $config := deepCopy .Values.config }}
+{{- if not (or .Values.store.existingSecret (hasKey $config "store") (hasKey $config "store-max-bytes")) }}
+{{- with include "clade.storeBytes" . }}{{ $config = set $config "store-max-bytes" . }}{{ end }}
+{{- end }}
+{{- with $config }}{{ toYaml . }}{{ end }}
+{{- end }}
+
 {{/* The files that are written into the chart's own ConfigMap */}}
 {{- define "clade.files" -}}
 {{- $files := dict }}
-{{- if and .Values.config (not .Values.existingConfigMap) }}
-{{- $files = set $files "clade.yaml" (toYaml .Values.config) }}
+{{- if not .Values.existingConfigMap }}
+{{- with include "clade.config" . }}{{ $files = set $files "clade.yaml" . }}{{ end }}
 {{- end }}
 {{- with .Values.repository.knownHosts }}{{ $files = set $files "known_hosts" (trim .) }}{{ end }}
 {{- with .Values.repository.verify.allowedSigners }}{{ $files = set $files "allowed_signers" (trim .) }}{{ end }}
@@ -273,7 +295,7 @@ configMap:
 - --data-dir=/var/lib/clade
 - {{ printf "--listen=%s" (include "clade.bind" (list . 4433)) | quote }}
 - {{ printf "--admin-listen=%s" (include "clade.bind" (list . 4434)) | quote }}
-{{- if or .Values.config .Values.existingConfigMap }}
+{{- if or .Values.existingConfigMap (include "clade.config" .) }}
 - --config={{ if .Values.existingConfigMap }}/etc/clade/settings{{ else }}/etc/clade/config{{ end }}/clade.yaml
 {{- end }}
 {{- if eq $credentials.type "token" }}

@@ -161,6 +161,31 @@ fn a_text_stays_a_text() {
 }
 
 #[test]
+fn check_ins_fit_into_the_volume_beside_the_mirror() {
+    let rows = [
+        ("{}", Some("536870912")),
+        ("persistence: {emptyDirSizeLimit: 500M}", Some("250000000")),
+        ("persistence: {enabled: true}", Some("536870912")),
+        ("persistence: {enabled: true, size: 1.5Gi, emptyDirSizeLimit: 1Mi}", Some("805306368")),
+        // The daemon's own limit is less, or as much.
+        ("persistence: {enabled: true, size: 8Gi}", None),
+        ("persistence: {enabled: true, size: 1Ti}", None),
+        ("config: {store-max-bytes: '1000000'}", Some("1000000")),
+        // They are elsewhere, or the file is not the chart's.
+        ("store: {existingSecret: nodes}", None),
+        ("config: {store: 'postgres://clade@db/clade'}", None),
+        ("existingConfigMap: own", None),
+    ];
+    each_row(rows, |(values, expected)| {
+        let Some(objects) = rendered("clade", values) else { return };
+        let objects = objects.unwrap();
+        let file = objects.iter().find_map(|it| it["data"]["clade.yaml"].as_str());
+        let settings: Value = serde_yaml::from_str(file.unwrap_or("{}")).unwrap();
+        assert_eq!(settings.get("store-max-bytes").and_then(Value::as_str), expected);
+    });
+}
+
+#[test]
 fn a_pod_has_the_time_that_its_grace_period_needs() {
     let rows = [
         ("{}", 35),
