@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 /// number of the pull request, if the message of the commit names one.
 #[derive(Debug, Args)]
 pub(super) struct BlameCommand {
-    /// The node's certname
+    /// The node's certname, such as `web1.example.com`
     #[arg(value_name = "NODE")]
     node: String,
     /// A class, parameter (`apache::port`), variable or group, or `environment` [default: all values]

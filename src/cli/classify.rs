@@ -16,7 +16,7 @@ use crate::classification::{
 /// Print the classification of a node, as the API answers it
 #[derive(Debug, Args)]
 pub(super) struct ClassifyCommand {
-    /// The node's certname
+    /// The node's certname, such as `web1.example.com`; here any text counts as one, unlike for `clade enc`
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]

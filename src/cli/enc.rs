@@ -154,7 +154,10 @@ fn check_certname(name: &str) -> Result<()> {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
     let is_short = name.len() <= 240;
     if name.is_empty() || !name.chars().all(fits) || name.contains("..") || name.starts_with('.') {
-        bail!("`{}` is not a certname", name.escape_debug());
+        bail!(
+            "`{}` is not a certname: write letters, digits, `.`, `_` and `-`, without a `.` at the start or two in a row",
+            name.escape_debug()
+        );
     }
     if !is_short {
         bail!("a certname of {} characters is too long", name.len());

@@ -41,7 +41,7 @@ const LINES: usize = 20;
 /// does; first, there was no answer before.
 #[derive(Debug, Args)]
 pub(super) struct HistoryCommand {
-    /// The node's certname
+    /// The node's certname, such as `web1.example.com`
     #[arg(value_name = "NODE")]
     node: String,
     /// How many changes at most

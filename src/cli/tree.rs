@@ -28,7 +28,7 @@ use places::WrittenPlaces;
 /// values
 #[derive(Debug, Args)]
 pub(super) struct ExplainCommand {
-    /// The node's certname
+    /// The node's certname, such as `web1.example.com`
     #[arg(value_name = "NODE")]
     node: String,
     #[command(flatten)]

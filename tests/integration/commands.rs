@@ -281,7 +281,10 @@ fn certnames_that_lead_elsewhere_are_refused() {
     let done = run(&["enc", "../web1", "--repo", "examples/fleet"]);
     assert_eq!(
         (done.status, done.stdout.as_str()),
-        (1, "clade enc: `../web1` is not a certname\n")
+        (
+            1,
+            "clade enc: `../web1` is not a certname: write letters, digits, `.`, `_` and `-`, without a `.` at the start or two in a row\n"
+        )
     );
 }
 

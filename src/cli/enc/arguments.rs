@@ -19,7 +19,7 @@ use crate::config::{parse_duration, parse_duration_or_zero};
 /// the document on stdout; 1 with the reason on stdout, where Puppet reads it, and on stderr.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EncSettings {
-    /// The node's certname
+    /// The node's certname: up to 240 letters, digits, `.`, `_` and `-`, without a `.` at the start or two in a row
     #[arg(value_name = "NODE")]
     pub(super) node: String,
     /// A YAML file with these settings [default: /etc/clade/enc.yaml, if it exists]

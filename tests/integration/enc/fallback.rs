@@ -79,6 +79,7 @@ fn a_conflict_is_not_a_reason_for_an_old_answer() {
     let machine = Machine::new();
     let facts = machine.path("facts");
     let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
+    std::fs::create_dir(&facts).unwrap();
     // Without facts there is no conflict yet.
     assert!(classes(&machine.enc("torn", &usual)).is_empty());
     machine.write("facts/torn.json", FACTS.replace("web1.example.com", "torn"));
@@ -146,8 +147,9 @@ fn names_that_lead_elsewhere_are_refused_before_any_request() {
         ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""],
         |name| {
             let done = machine.enc(name, &["--facts-dir", &facts]);
-            let reason = format!("clade enc: `{}` is not a certname\n", name.escape_debug());
-            assert_eq!((done.status, &done.stdout, &done.stderr), (1, &reason, &reason));
+            let reason = format!("clade enc: `{}` is not a certname: ", name.escape_debug());
+            assert!(done.status == 1 && done.stdout.starts_with(&reason), "{}", done.stdout);
+            assert_eq!(done.stdout, done.stderr);
         },
     );
     assert!(!std::path::Path::new(&machine.path("cache")).exists() && outside.ends_with("json"));
