@@ -82,12 +82,12 @@ impl EncSettings {
         check_certname(&self.node)?;
         let puppet = Puppet::find(self.puppet_conf.as_deref())?;
         if let Some(directory) = &self.repo {
-            return self.offline(directory, NodeInput::gather(self, &puppet, output)?);
+            return self.offline(directory, NodeInput::gather(self, &puppet)?);
         }
         let cache = self.cache_dir.clone().or_else(|| puppet.cache_directory());
         let kept = cache.as_deref().map(|it| LastGood::new(it, &self.node));
         let mut health = DaemonHealth::read(cache.as_deref());
-        let input = NodeInput::gather(self, &puppet, output)?;
+        let input = NodeInput::gather(self, &puppet)?;
         let default = [DEFAULT_SERVER.to_owned()];
         let servers = if self.server.is_empty() { &default[..] } else { &self.server };
         let (identity, unusable) = puppet.identity(&self.identity.identity(), servers);

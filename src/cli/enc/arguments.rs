@@ -50,7 +50,7 @@ pub(in crate::cli) struct EncSettings {
     /// The directory of facts files, `<certname>.json` or `.yaml` [default: that of Puppet Server]
     #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Node")]
     pub(super) facts_dir: Option<PathBuf>,
-    /// Whether a node is classified by its name and trusted data when its facts are missing or cannot be read
+    /// Whether a node without a facts file is classified by its name and trusted data; a file that cannot be read is an error
     #[arg(
         id = "enc_facts",
         long = "enc-facts",

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::arguments::EncSettings;
 use super::input::read_if_there;
 use super::puppet::Puppet;
-use crate::cli::output::{Output, one_line};
 use crate::cli::serve::EncFacts;
 use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, newest_facts, trusted_data};
 use crate::model::{Map, Node, Value};
@@ -30,31 +29,16 @@ pub(super) struct InputSources {
 }
 
 impl NodeInput {
-    /// Reads the facts and the certificate. One that cannot be read is reported, and is an error where
-    /// facts are required.
-    pub(super) fn gather(enc: &EncSettings, puppet: &Puppet, output: &mut Output) -> Result<Self> {
-        let fact = match (facts(enc, puppet), enc.facts) {
-            (Err(error), EncFacts::Required) => return Err(error),
-            (Err(error), EncFacts::Optional) => {
-                output.note(&format!("clade enc: {}; continuing without", one_line(&error)));
-                None
-            }
-            (Ok(None), EncFacts::Required) => {
-                bail!("there are no facts of `{}` yet, and they are required", enc.node)
-            }
-            (Ok(fact), _) => fact,
-        };
-        let (facts, fact) = fact.unzip();
-        let certificate = match (certificate(enc, puppet), enc.facts) {
-            (Ok(certificate), _) => certificate,
-            // What a certificate would have proved is as much a part of the node as its facts.
-            (Err(error), EncFacts::Required) => return Err(error),
-            (Err(error), EncFacts::Optional) => {
-                output.note(&format!("clade enc: {}; continuing without", one_line(&error)));
-                None
-            }
-        };
-        let (path, certificate) = certificate.unzip();
+    /// Reads the facts and the certificate.
+    ///
+    /// A file that is absent says nothing of the node. One that cannot be used is an error, since without it the node would
+    /// be another one, with another answer.
+    pub(super) fn gather(enc: &EncSettings, puppet: &Puppet) -> Result<Self> {
+        let (facts, fact) = facts(enc, puppet)?.unzip();
+        if fact.is_none() && enc.facts == EncFacts::Required {
+            bail!("there are no facts of `{}` yet, and they are required", enc.node);
+        }
+        let (path, certificate) = certificate(enc, puppet)?.unzip();
         let sources = InputSources { facts, certificate: path };
         Ok(Self { fact, trusted: trusted_data(&enc.node, certificate), sources })
     }

@@ -145,7 +145,7 @@ fn a_fact_called_trusted_is_dropped_where_an_enc_asks() {
 }
 
 #[test]
-fn unusable_facts_are_reported_and_ignored() {
+fn unusable_facts_are_an_error_whether_they_are_required_or_not() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let server = url(&daemon);
@@ -166,21 +166,28 @@ fn unusable_facts_are_reported_and_ignored() {
         ),
         ("yaml", YAML.split_once("timestamp").unwrap().0.into(), "the file is half written"),
         ("yaml", YAML.replace("'12:30'", "'12:30").into(), "line "),
+        ("json", vec![b' '; (16 << 20) + 1], "it has over 16 MiB"),
+        (
+            "json",
+            json!({"name": "web1.example.com", "values": {"x": vec![0; 250_001]}})
+                .to_string()
+                .into_bytes(),
+            "it has over 250000 values",
+        ),
     ];
     each_row(rows, |(name, content, why)| {
         let machine = Machine::new();
         let path = machine.write(&format!("facts/web1.example.com.{name}"), &content);
         let facts = machine.path("facts");
         let usual = ["--server", &server, "--facts-dir", &facts];
-        let optional = machine.enc("web1.example.com", &usual);
-        assert!(classes(&optional).is_empty(), "{why}");
         let said = format!("clade enc: cannot use the facts in `{path}`: {why}");
-        assert!(optional.stderr.starts_with(&said), "{}", optional.stderr);
-        assert!(optional.stderr.ends_with("; continuing without\n"), "{}", optional.stderr);
-        let required =
-            machine.enc("web1.example.com", &[&usual[..], &["--enc-facts", "required"]].concat());
-        assert_eq!(required.status, 1);
-        assert!(required.stdout.starts_with(&said) && required.stdout == required.stderr);
+        for facts in ["optional", "required"] {
+            let more = ["--enc-facts", facts];
+            let done = machine.enc("web1.example.com", &[&usual[..], &more].concat());
+            assert_eq!(done.status, 1, "{facts}: {why}");
+            assert!(done.stdout.starts_with(&said), "{}", done.stdout);
+            assert_eq!(done.stdout, done.stderr);
+        }
     });
 }
 
@@ -193,7 +200,7 @@ fn a_node_without_facts_is_classified_by_its_last_check_in() {
     let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
     let absent = machine.enc("web1.example.com", &usual);
     let reason = format!("clade enc: cannot read the facts directory `{facts}`: ");
-    assert!(absent.status == 0 && absent.stderr.starts_with(&reason), "{}", absent.stderr);
+    assert!(absent.status == 1 && absent.stdout.starts_with(&reason), "{}", absent.stdout);
     std::fs::create_dir(&facts).unwrap();
     let unknown = machine.enc("web1.example.com", &usual);
     assert_eq!(
@@ -210,7 +217,7 @@ fn a_node_without_facts_is_classified_by_its_last_check_in() {
 }
 
 #[test]
-fn a_certificate_of_another_node_proves_nothing() {
+fn a_certificate_that_cannot_be_used_is_an_error() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let machine = Machine::new();
@@ -219,23 +226,14 @@ fn a_certificate_of_another_node_proves_nothing() {
     let directory = machine.path("signed");
     let usual = ["--server", &url(&daemon), "--signed-dir", &directory];
     let done = machine.enc("web1.example.com", &usual);
-    assert!(classes(&done).is_empty());
-    assert_eq!(
-        done.stderr,
-        format!(
-            "clade enc: cannot use the certificate in `{path}`: it belongs to `web2.example.com`; continuing without\n"
-        )
-    );
+    let reason = format!("clade enc: cannot use the certificate in `{path}`: ");
+    let other = format!("{reason}it belongs to `web2.example.com`\n");
+    assert_eq!((done.status, done.stdout, done.stderr), (1, other.clone(), other));
     machine.write("signed/web1.example.com.pem", "-----BEGIN CERTIFICATE-----\n");
     let broken = machine.enc("web1.example.com", &usual);
-    assert!(classes(&broken).is_empty() && broken.stderr.contains("cannot use the certificate"));
-    // With `required`, a classification without facts is not an answer.
-    machine.write("facts/web1.example.com.json", FACTS);
-    let facts = machine.path("facts");
-    let strict = ["--facts-dir", &facts, "--enc-facts", "required"];
-    let required = machine.enc("web1.example.com", &[&usual[..], &strict].concat());
-    assert_eq!(required.status, 1);
-    assert!(required.stdout.starts_with("clade enc: cannot use the certificate in "));
+    assert!(broken.status == 1 && broken.stdout.starts_with(&reason), "{}", broken.stdout);
+    std::fs::remove_file(&path).unwrap();
+    assert!(classes(&machine.enc("web1.example.com", &usual)).is_empty());
 }
 
 #[test]
@@ -314,10 +312,9 @@ fn root_sends_no_file_that_the_keeper_of_facts_links_to() {
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
     let done = machine.enc("web1.example.com", &usual);
-    assert!(done.stderr.contains("user 1234 can change where"), "{}", done.stderr);
-    let required = [&usual[..], &["--enc-facts", "required"]].concat();
-    assert_eq!(machine.enc("web1.example.com", &required).status, 1);
-    assert_eq!(classes(&machine.enc("web2.example.com", &required)), ["apt"]);
+    let is_named = done.stdout.contains("user 1234 can change where");
+    assert!(done.status == 1 && is_named, "{}", done.stdout);
+    assert_eq!(classes(&machine.enc("web2.example.com", &usual)), ["apt"]);
     daemon.wait_until("the check-ins are kept", |it| {
         it.get("/v1/nodes/web2.example.com").status == 200
     });

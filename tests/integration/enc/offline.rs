@@ -42,7 +42,7 @@ fn an_answer_without_a_daemon_is_that_of_a_daemon() {
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let [facts, signed, conf] =
         ["data/yaml/facts", "ca/signed", "own.conf"].map(|it| machine.path(it));
-    let rows: [(&str, &[&str], &[&str]); 7] = [
+    let rows: [(&str, &[&str], &[&str]); 6] = [
         (
             "web1.example.com",
             &["--facts-dir", &facts, "--signed-dir", &signed],
@@ -52,7 +52,6 @@ fn an_answer_without_a_daemon_is_that_of_a_daemon() {
         ("web1.example.com", &["--signed-dir", &signed], &["remote", "role::web"]),
         ("forged.example.com", &["--facts-dir", &facts], &["remote"]),
         ("unknown.example.com", &["--facts-dir", &facts], &["remote"]),
-        ("half.example.com", &["--facts-dir", &facts], &["remote"]),
         ("web1.example.com", &["--facts-dir", &facts, "--format", "json"], &["apt", "remote"]),
     ];
     let (server, path) = (url(&daemon), repository.text_path());
@@ -68,6 +67,10 @@ fn an_answer_without_a_daemon_is_that_of_a_daemon() {
             assert_eq!(own.stdout, asked.stdout, "{arguments:?}");
         }
     });
+    let half = ["--repo", &path, "--facts-dir", &facts];
+    let half = machine.enc("half.example.com", &half);
+    let reason = "clade enc: cannot use the facts in ";
+    assert!(half.status == 1 && half.stdout.starts_with(reason), "{}", half.stdout);
 }
 
 #[test]
