@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::FromArgMatches as _;
+use clap::parser::ValueSource;
 use serde_json::Value;
 
 use super::Exit;
@@ -75,7 +76,14 @@ impl EncSettings {
             None if usual.exists() => SettingsFile::read(FILE, usual, line.definition())?,
             None => SettingsFile::none(FILE),
         };
-        Ok(Self::from_arg_matches(&file.layer(line)?.matches)?)
+        let matches = file.layer(line)?.matches;
+        let enc = Self::from_arg_matches(&matches)?;
+        // In the environment it may be meant for other commands.
+        let is_given = matches.value_source("commit_budget") == Some(ValueSource::CommandLine);
+        if is_given && enc.repo.is_none() {
+            bail!("`--commit-budget` needs `--repo`: a daemon has a commit budget of its own");
+        }
+        Ok(enc)
     }
 
     fn document(&self, began: Instant, output: &mut Output) -> Result<String> {

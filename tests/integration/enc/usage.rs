@@ -8,7 +8,7 @@ type Row<'r> = (&'r [&'r str], &'r [(&'r str, &'r str)], &'r str);
 
 #[test]
 fn a_wrong_flag_or_variable_is_a_reason_on_both_streams() {
-    let rows: [Row<'_>; 6] = [
+    let rows: [Row<'_>; 7] = [
         (&["n", "--bogus"], &[], "unexpected argument '--bogus' found; "),
         (
             &["n", "--enc-facts", "maybe"],
@@ -18,6 +18,7 @@ fn a_wrong_flag_or_variable_is_a_reason_on_both_streams() {
         (&[], &[], "the following required arguments were not provided: <NODE>; "),
         (&["n"], &[("CLADE_TIMEOUT", "abc")], "invalid value 'abc' for '--timeout <DURATION>'"),
         (&["n"], &[("CLADE_ENC_FACTS", "maybe")], "invalid value 'maybe' for '--enc-facts"),
+        (&["n", "--commit-budget", "groups=5"], &[], "`--commit-budget` needs `--repo`: "),
         (
             &["n", "--repo", "."],
             &[("CLADE_SERVER", "http://127.0.0.1:1")],
