@@ -55,6 +55,7 @@ pub fn compute(
     let old = &context.estate.hierarchy;
     let grant = scope::first_allowing(grants, |scope| {
         permitted::check(scope, old, operation)?;
+        environments.check(scope)?;
         scope.check(old, &planned.changes)
     })?;
     let hierarchy = check::build(old, &planned.changes)?;

@@ -23,6 +23,13 @@ pub(super) struct EnvironmentChanges {
     pub(super) names: Vec<EnvironmentName>,
 }
 
+impl EnvironmentChanges {
+    /// Checks that a scope allows to change files of environments. To make one that exists changes none.
+    pub(super) fn check(&self, scope: &Scope) -> Result<(), Rejection> {
+        if self.files.is_empty() { Ok(()) } else { scope.check_environments() }
+    }
+}
+
 /// Returns the files that change so that an environment exists, or does no longer, or so that its
 /// catalogue is up to date.
 pub(super) fn changes(

@@ -102,12 +102,11 @@ pub(super) fn check(
         Operation::UnpinFromAll { .. } if !scope.has_key(GroupKey::Pinned) => {
             Err(Rejection::denied("unpin nodes", Value::Null))
         }
-        // Also to make one that exists: whether it does is not for a limited caller.
-        Operation::MakeEnvironment { .. } | Operation::RemoveEnvironment { .. } => {
-            scope.check_environments()
-        }
+        Operation::RemoveEnvironment { .. } => scope.check_environments(),
         Operation::UpdateClasses { .. } => scope.check_catalogues(),
         // What they come down to is not known yet.
-        Operation::UnpinFromAll { .. } | Operation::Import { .. } => Ok(()),
+        Operation::UnpinFromAll { .. }
+        | Operation::Import { .. }
+        | Operation::MakeEnvironment { .. } => Ok(()),
     }
 }

@@ -71,6 +71,10 @@ fn every_route_answers_a_limited_caller_alike_about_what_is_there_and_what_is_no
     let mut compared = 0;
     for (method, path) in named_routes(&daemon) {
         let method = &*method.to_uppercase();
+        // To make an environment that exists changes nothing, and clients do so before they write a group.
+        if (method, path.as_str()) == ("PUT", "/v1/environments/{environment}") {
+            continue;
+        }
         let body = match path.rsplit('/').next() {
             _ if method == "GET" => Value::Null,
             Some("pin" | "unpin") => json!({"nodes": ["n"]}),
