@@ -178,6 +178,26 @@ fn add_objects(
 ///
 /// Returns an error if it cannot be synced.
 pub(super) fn sync_branch(repository: &git2::Repository, branch: &str) -> Result<(), FetchError> {
+    sync_files(&files_of_branch(repository, branch))
+}
+
+/// Checks that the directories can be opened that are synced once a branch is moved: else it would be moved, and not known
+/// to be on the disk. Those that are not there yet are made by the move.
+///
+/// # Errors
+///
+/// Returns an error that names the directory that cannot be opened.
+pub(super) fn check_branch(repository: &git2::Repository, branch: &str) -> Result<(), FetchError> {
+    let packs = repository.commondir().join("objects/pack");
+    let files = files_of_branch(repository, branch);
+    let parents = files.iter().filter_map(|it| it.parent());
+    let all: BTreeSet<&Path> = parents.chain(packs.parent()).chain([&*packs]).collect();
+    let mut opened = all.into_iter().map(|it| present(it, File::open(it).map(drop)));
+    opened.try_for_each(|it| it.map_err(|(path, error)| failed(&path, &error)))
+}
+
+/// Returns the files that a branch may be in, and the directories above it.
+fn files_of_branch(repository: &git2::Repository, branch: &str) -> Vec<PathBuf> {
     let directory = repository.commondir();
     // Another process may have moved the branch there meanwhile, which git does not sync.
     let mut files = vec![directory.join("packed-refs")];
@@ -187,7 +207,7 @@ pub(super) fn sync_branch(repository: &git2::Repository, branch: &str) -> Result
         files.push(directory.join(path));
         path = parent;
     }
-    sync_files(&files)
+    files
 }
 
 /// Syncs what was written for a branch since a commit, and then the branch.
@@ -217,10 +237,22 @@ pub(super) fn sync_pushed(
     commit: CommitId,
     since: Option<CommitId>,
 ) -> Result<(), FetchError> {
+    sync_written(&open(directory)?, branch, commit, since)
+}
+
+/// Checks before git moves a branch of the repository in a directory that it can be synced then.
+///
+/// # Errors
+///
+/// Returns an error if the repository cannot be opened, or names the directory that cannot be.
+pub(super) fn check_before_push(directory: &Path, branch: &str) -> Result<(), FetchError> {
+    let repository = open(directory)?;
+    check_branch(&repository, &referent(&repository, branch))
+}
+
+fn open(directory: &Path) -> Result<git2::Repository, FetchError> {
     let repository = open_checked(directory).and_then(guard);
-    let repository = repository
-        .map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))?;
-    sync_written(&repository, branch, commit, since)
+    repository.map_err(|error| FetchError::new(FetchFailure::Other, error.message().to_owned()))
 }
 
 /// The packs of a repository.

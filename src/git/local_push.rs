@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use git2::ErrorCode;
 
-use super::durable::{sync_branch, sync_commits};
+use super::durable::{check_branch, sync_branch, sync_commits};
 use super::failure::{FetchError, FetchFailure, failure_of};
 use super::object_id::oid;
 use super::push_error::PushError;
@@ -62,6 +62,7 @@ pub(super) fn move_branch(
         let message = format!("`{}` is not a regular file: remove it", log.display());
         return Err(PushError::Failed(FetchError::new(FetchFailure::Other, message)));
     }
+    check_branch(repository, &branch).map_err(PushError::Failed)?;
     // Before the branch: one that names what is not there would be lost with the machine.
     sync_commits(repository, commit, expected).map_err(PushError::Failed)?;
     let move_once = || match expected.map(oid) {

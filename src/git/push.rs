@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use git2::PushOptions;
 
 use super::cut_history::CutHistory;
-use super::durable::{Packs, sync_commits, sync_pushed, sync_written};
+use super::durable::{Packs, check_before_push, sync_commits, sync_pushed, sync_written};
 use super::failure::{FetchError, FetchFailure};
 use super::local_push::{has_hooks, move_branch};
 use super::mirror::Mirror;
@@ -203,7 +203,13 @@ fn push_from(
     let unsent = |error: git2::Error| PushReport::Unchanged(attempt.explain(&error));
     let address = match PushRoute::of(remote) {
         Ok(PushRoute::Remote(address)) => address,
-        Ok(PushRoute::Git) => format!("{LOCAL_PUSH}://here"),
+        Ok(PushRoute::Git) => {
+            let checked = remote.directory().map(|it| check_before_push(&it, branch));
+            if let Some(Err(error)) = checked {
+                return Ok(PushReport::Unchanged(error));
+            }
+            format!("{LOCAL_PUSH}://here")
+        }
         Ok(PushRoute::Directory(directory)) => {
             let source = ObjectSource { repository, limits: options.objects };
             return Ok(push_to_directory(&source, &attempt, &directory, goal));

@@ -1,6 +1,7 @@
 //! A write that was answered is on the disk: it outlives a machine that loses its power.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use serde_json::json;
 use super::remotes::{file_url, serve_file_url};
 use super::{ROOT, create, has_git, post};
 use crate::hub::Hub;
-use crate::program::{Daemon, GitRepository, serve};
+use crate::program::{Daemon, GitRepository, serve, started_by};
 
 const A: (&str, &str) = ("groups/a.yaml", "name: A\n");
 
@@ -57,8 +58,6 @@ impl Recording {
 
     /// Has a `git` found that is recorded as well: what the daemon starts does not get its environment.
     fn with_git(&self, command: &mut Command) {
-        use std::os::unix::fs::PermissionsExt as _;
-
         let path = std::env::var("PATH").unwrap();
         let git = std::env::split_paths(&path).map(|it| it.join("git")).find(|it| it.exists());
         let script = self.directory.path().join("git");
@@ -278,4 +277,75 @@ fn what_git_writes_is_on_the_disk() {
     let mut command = serve(&["--repo", &hub.text_path(), "--writes", "commit"]);
     recording.with_git(&mut command);
     check_through_git(&recording, &recording.launch(command), &hub.path());
+}
+
+/// A user that owns nothing else.
+const USER: u32 = 1234;
+
+/// Gives all below a directory to a user without rights; none where this process may not.
+fn give_away(directory: &Path) -> Option<()> {
+    chown(directory, Some(USER), Some(USER)).ok()?;
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => give_away(&entry.path())?,
+            false => chown(entry.path(), Some(USER), Some(USER)).ok()?,
+        }
+    }
+    Some(())
+}
+
+#[test]
+fn a_branch_that_cannot_be_brought_to_the_disk_is_not_moved() {
+    if !has_git() || Command::new("setpriv").arg("--version").output().is_err() {
+        return;
+    }
+    for (mode, has_hook, is_followed_by_mirror) in [
+        ("commit", false, false),
+        ("commit", true, false),
+        ("commit", false, true),
+        ("propose", false, false),
+    ] {
+        let hub = Hub::new(&[A]);
+        if has_hook {
+            hub.hook("pre-receive", "exit 0");
+        }
+        let data = hub.directory.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        if give_away(hub.directory.path()).is_none() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let (path, user) = (hub.text_path(), USER.to_string());
+        let mut arguments = vec!["--repo", &path, "--writes", mode];
+        if is_followed_by_mirror {
+            arguments.extend(["--data-dir", data.to_str().unwrap()]);
+        }
+        let mut launcher = Command::new("setpriv");
+        launcher.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
+        let daemon = Daemon::launch(started_by(launcher, &serve(&arguments)));
+        let set_mode = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(hub.path().join("refs"), mode).unwrap();
+        };
+        // It can be entered, and not listed.
+        set_mode(0o311);
+        let refused =
+            post(&daemon, "/v1/groups", &json!({"name": "N", "parent": ROOT, "classes": {}}));
+        let what = format!("{mode} {has_hook} {is_followed_by_mirror}: {}", refused.body);
+        assert_eq!(
+            (refused.status, &refused.json()["kind"]),
+            (503, &json!("remote-unreachable")),
+            "{what}"
+        );
+        assert!(
+            refused.body.contains("Nothing was changed") && refused.body.contains("refs`"),
+            "{what}"
+        );
+        set_mode(0o755);
+        assert_eq!(hub.log().len(), 1, "{what}");
+        assert_eq!(hub.inner.references_glob("refs/heads/clade/*").unwrap().count(), 0, "{what}");
+        let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+        let written = post(&daemon, "/v1/groups", &body);
+        assert!(written.status < 400, "{}", written.body);
+    }
 }
