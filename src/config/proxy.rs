@@ -135,7 +135,7 @@ mod tests {
     use crate::table::each_row;
 
     /// A URL, variables, and the port of the proxy.
-    type Row<'r> = (&'r str, &'r [(&'r str, &'r str)], Option<u16>);
+    type ProxyChoice<'r> = (&'r str, &'r [(&'r str, &'r str)], Option<u16>);
 
     /// Returns the port of the proxy for a URL, none for no proxy.
     fn port(url: &str, variables: &[(&str, &str)]) -> Result<Option<u16>, String> {
@@ -149,7 +149,7 @@ mod tests {
     fn the_scheme_of_the_url_says_which_variable_counts() {
         let (http, https) = ("http://h.example/", "https://h.example/");
         let both = [("http_proxy", "http://p:1"), ("https_proxy", "http://p:2")];
-        let rows: [Row<'_>; 13] = [
+        let rows: [ProxyChoice<'_>; 13] = [
             (http, &[], None),
             (http, &both, Some(1)),
             (https, &both, Some(2)),
