@@ -211,6 +211,31 @@ fn start(url: &str, data: &Path) -> Daemon {
     Daemon::start(&[&["--repo", url, "--data-dir", data], &remote[..]].concat())
 }
 
+/// A daemon that follows an origin whose first commit answers.
+struct Followed {
+    origin: Origin,
+    first: String,
+    server: LackingServer,
+    data: tempfile::TempDir,
+    daemon: Daemon,
+}
+
+impl Followed {
+    fn new() -> Self {
+        let (origin, first) = Origin::with_a_commit();
+        let server = LackingServer::of(&origin);
+        let data = tempfile::tempdir().unwrap();
+        let daemon = start(&server.url(), data.path());
+        wait_for(&daemon, &first);
+        Self { origin, first, server, data, daemon }
+    }
+}
+
+fn pin(daemon: &Daemon, commit: &str) {
+    let pinned = daemon.request("POST", "/controller/pin", &format!(r#"{{"commit": "{commit}"}}"#));
+    assert_eq!(pinned.status, 200, "{}", pinned.body);
+}
+
 fn wait_for(daemon: &Daemon, commit: &str) {
     daemon.wait_until(&format!("{commit} answers"), |it| {
         it.get("/controller/status").json()["active"]["commit"] == commit
@@ -228,11 +253,7 @@ fn incomplete_packs_are_fetched_again_until_the_remote_sends_whole_ones() {
     if !has_git() {
         return;
     }
-    let (origin, first) = Origin::with_a_commit();
-    let server = LackingServer::of(&origin);
-    let data = tempfile::tempdir().unwrap();
-    let daemon = start(&server.url(), data.path());
-    wait_for(&daemon, &first);
+    let Followed { origin, server, daemon, .. } = Followed::new();
     for (number, name) in ["the tree", "a file"].into_iter().enumerate() {
         let text = format!("name: Web{number}\n");
         let head = origin.commit("main", &[("groups/web.yaml", Put::File(&text))]);
@@ -254,16 +275,11 @@ fn a_commit_that_the_remote_lost_answers_after_a_refetch_and_a_restart_without_t
     if !has_git() {
         return;
     }
-    let (origin, first) = Origin::with_a_commit();
-    let server = LackingServer::of(&origin);
-    let data = tempfile::tempdir().unwrap();
-    let daemon = start(&server.url(), data.path());
-    wait_for(&daemon, &first);
+    let Followed { origin, first, server, data, daemon } = Followed::new();
     let second = origin.commit("main", &[("groups/web.yaml", Put::File("name: W\n"))]);
     daemon.request("POST", "/controller/reconcile", "");
     wait_for(&daemon, &second);
-    let pinned = daemon.request("POST", "/controller/pin", &format!(r#"{{"commit": "{first}"}}"#));
-    assert_eq!(pinned.status, 200, "{}", pinned.body);
+    pin(&daemon, &first);
     let third = origin.rewrite("main", &[("groups/web.yaml", Put::File("name: X\n"))]);
     server.lack(Some(tree_and_file(&origin, &third)[0]));
     daemon.request("POST", "/controller/reconcile", "");
@@ -287,11 +303,7 @@ fn a_damaged_index_is_mended_at_once_and_what_was_live_before_is_kept() {
     if !has_git() {
         return;
     }
-    let (origin, first) = Origin::with_a_commit();
-    let server = LackingServer::of(&origin);
-    let data = tempfile::tempdir().unwrap();
-    let daemon = start(&server.url(), data.path());
-    wait_for(&daemon, &first);
+    let Followed { origin, first, server, data, daemon } = Followed::new();
     let mut heads = vec![first];
     let packs = data.path().join("mirror.git/objects/pack");
     let mut before = Vec::new();
