@@ -27,9 +27,9 @@ struct Copying<'m> {
     seen: HashSet<Oid>,
     /// Commits that have no history in the fresh one.
     cut: BTreeSet<Oid>,
-    /// Whether the history of one could not be copied. That of others leads to the same objects, and to read all of it again
-    /// for each may take minutes.
-    is_history_damaged: bool,
+    /// Whether the history of one could not be copied, or not in time. That of others leads to the same objects, and to read
+    /// all of it again for each may take minutes.
+    leaves_history: bool,
 }
 
 impl Mirror {
@@ -94,7 +94,7 @@ impl Mirror {
 impl<'m> Copying<'m> {
     fn new(mirror: &'m Mirror, from: &'m git2::Repository, to: &'m git2::Repository) -> Self {
         let (seen, cut) = (HashSet::new(), BTreeSet::new());
-        Self { mirror, from, to, seen, cut, is_history_damaged: false }
+        Self { mirror, from, to, seen, cut, leaves_history: false }
     }
 
     /// Copies what a commit leads to: with its history, or alone if that is not here.
@@ -110,13 +110,17 @@ impl<'m> Copying<'m> {
 
     fn copy_new(&mut self, commit: Oid, missing: &[Oid]) -> Result<(), FetchError> {
         let id = id_of(commit);
-        if self.is_history_damaged {
+        if self.leaves_history {
             tracing::warn!(commit = %id, "a commit that the remote may lack is kept without its history");
         } else {
             let Err(error) = self.copy_from(self.from, missing) else { return Ok(()) };
-            let error = self.mirror.unless_passing(error)?;
+            let error = match error.failure {
+                // The next try would take as long, and no commit alone does.
+                FetchFailure::Timeout => error,
+                _ => self.mirror.unless_passing(error)?,
+            };
             tracing::warn!(commit = %id, %error, "a commit that the remote may lack is kept without its history");
-            self.is_history_damaged = true;
+            self.leaves_history = true;
         }
         let cut = CutHistory::at(self.from, commit)
             .map_err(|error| FetchError::new(FetchFailure::of_io(&error), error.to_string()))?;
@@ -234,6 +238,30 @@ mod tests {
         let error = mirror.keep_commits(&fresh, &[]).unwrap_err();
         assert!(error.message.ends_with("the daemon is stopping"), "{error}");
         assert_eq!(mirror.live(), Some(commit));
+    }
+
+    #[test]
+    fn a_commit_whose_history_takes_too_long_is_kept_without_it() {
+        let (directory, mut mirror, first) = mirror_with_a_live_commit();
+        let origin = git2::Repository::open(directory.path().join("origin")).unwrap();
+        let who = git2::Signature::now("a", "a@example.com").unwrap();
+        let mut last = origin.find_commit(oid(first)).unwrap();
+        for number in 0..1000 {
+            let (message, tree) = (number.to_string(), last.tree().unwrap());
+            let next = origin.commit(Some("HEAD"), &who, &who, &message, &tree, &[&last]).unwrap();
+            last = origin.find_commit(next).unwrap();
+        }
+        let head = mirror.fetch(None).unwrap().head;
+        mirror.set_live(head).unwrap();
+        // The shortest time in which it is kept is that of one commit, not that of all.
+        let kept = (0..16).find_map(|doublings| {
+            mirror.options.timeout = std::time::Duration::from_millis(1 << doublings);
+            let fresh = mirror.directory.prepare_fresh(&mirror.remote).unwrap();
+            mirror.keep_commits(&fresh, &[]).ok().map(|()| fresh)
+        });
+        let fresh = Repository::open_mirror(&kept.unwrap()).unwrap();
+        assert_eq!(fresh.log(head, 9999).unwrap().len(), 1);
+        assert!(fresh.commit(head).is_ok());
     }
 
     #[test]
