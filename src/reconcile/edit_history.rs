@@ -133,7 +133,7 @@ impl EditHistory {
         let mut chain = Vec::new();
         let mut known = None;
         let mut next = Some(commit);
-        let mut reaches_start = !repository.is_shallow();
+        let mut reaches_start = true;
         while let Some(id) = next {
             known = self.of(id).map(|history| (id, history));
             if known.is_some() {
@@ -150,6 +150,7 @@ impl EditHistory {
             };
             chain.push(id);
             next = parent;
+            reaches_start = next.is_some() || !repository.is_cut_at(id);
         }
         let mut walk = match known {
             Some((id, history)) => Walk::from(self, repository, id, history),

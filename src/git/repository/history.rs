@@ -170,9 +170,20 @@ impl Repository {
         Ok(self.find_commit(of)?.parent_ids().next().map(id_of))
     }
 
-    /// Returns whether the repository lacks old commits, so that the oldest it has may follow others.
+    /// Returns whether the repository lacks old commits, be they of a branch or of one commit.
     pub fn is_shallow(&self) -> bool {
         self.inner.is_shallow()
+    }
+
+    /// Returns whether a commit has no parents here though it follows others, as where the history of a shallow clone ends.
+    pub fn is_cut_at(&self, commit: CommitId) -> bool {
+        let is_cut = |database: git2::Odb<'_>| {
+            let here = CommitLinks::find(&self.inner, &database, oid(commit)).ok()?;
+            let written = CommitLinks::read(&database, oid(commit)).ok()?;
+            Some(here.parents.is_empty() && !written.parents.is_empty())
+        };
+        // What cannot be read may follow others.
+        self.inner.odb().ok().and_then(is_cut).unwrap_or(true)
     }
 
     /// Returns whether one commit is the other or an ancestor of it.

@@ -15,6 +15,9 @@ const LONGEST_PART: usize = 250;
 /// The longest revision, in bytes.
 const LONGEST: usize = 2048;
 
+/// How many commits a branch of a shallow clone has at most that is known to be one.
+const DEEPEST: usize = 10_000;
+
 /// How many characters of an id mean a commit at least, as in git.
 const SHORTEST_ID: usize = 4;
 
@@ -73,13 +76,28 @@ impl Repository {
     pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
         let found = self.commit_of(revision);
         found.map_err(|error| match error {
-            _ if self.is_shallow() => error.in_shallow_clone(),
+            _ if self.lacks_history() => error.in_shallow_clone(),
             // A mirror may not have been fetched yet.
             _ if matches!(self.branches, Branches::Own) && self.has_no_commit() => {
                 error.in_empty_repository()
             }
             _ => error,
         })
+    }
+
+    /// Returns whether the repository is a shallow clone. A mirror may also have commits whose history alone is missing, of
+    /// which other revisions know nothing.
+    fn lacks_history(&self) -> bool {
+        let is_branch_cut = || {
+            let head = self.target_of("HEAD")?;
+            let oldest = *self.log(head, DEEPEST).ok()?.last()?;
+            Some(self.is_cut_at(oldest))
+        };
+        self.is_shallow()
+            && match self.branches {
+                Branches::Own => true,
+                Branches::Mirrored => is_branch_cut().unwrap_or(false),
+            }
     }
 
     /// Returns whether there is no commit that a name leads to, so probably none at all.

@@ -310,7 +310,7 @@ impl BlamedBranch for Commits<'_> {
         let repository = self.context.repository;
         Ok(match repository.first_parent(commit) {
             Ok(Some(parent)) if repository.commit(parent).is_ok() => Older::Commit(parent),
-            Ok(None) if !repository.is_shallow() => Older::Nothing,
+            Ok(None) if !repository.is_cut_at(commit) => Older::Nothing,
             // Objects that are not here are those of a history that was cut.
             _ => Older::Unknown,
         })

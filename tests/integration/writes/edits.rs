@@ -265,6 +265,36 @@ fn an_unreadable_commit_is_skipped() {
 }
 
 #[test]
+fn a_commit_whose_history_is_missing_says_nothing_of_others() {
+    let group = format!("name: A\nid: {A}\nrule: name ~ \"^web\"\nclasses: {{a: {{}}}}\n");
+    let hub = Hub::new(&[("groups/a.yaml", &group)]);
+    let (head, ada) = (hub.head().unwrap(), git2::Signature::now("Ada", "a@example.com").unwrap());
+    let tree = head.tree().unwrap();
+    let other = hub.inner.commit(Some("refs/heads/other"), &ada, &ada, "Other", &tree, &[&head]);
+    let other = other.unwrap();
+    let daemon = hub.serve(&[]);
+    daemon.wait_until("the branch is there", |it| {
+        it.get("/v1/groups?commit=other").header("X-Clade-Commit") == Some(&other.to_string())
+    });
+    assert_eq!(daemon.terminate(), 0);
+    let data = hub.directory.path().join("data");
+    std::fs::remove_file(data.join("edits.json")).ok();
+    std::fs::write(data.join("mirror.git/shallow"), format!("{other}\n")).unwrap();
+    let daemon = hub.serve(&[]);
+    wait(&daemon);
+    assert_eq!(daemon.get(&path(A)).json()["serial_number"], 1);
+    assert_eq!(daemon.request("POST", "/v2/classified/nodes/web1", "{}").status, 200);
+    daemon
+        .wait_until("the node is known", |it| it.get("/controller/nodes/web1/blame").status == 200);
+    let blamed = daemon.get("/controller/nodes/web1/blame").json().to_string();
+    assert!(blamed.contains(r#""boundary":false"#), "{blamed}");
+    assert!(!blamed.contains(r#""boundary":true"#), "{blamed}");
+    let mistyped = daemon.get("/v1/groups?commit=mian");
+    assert_eq!(mistyped.status, 404, "{}", mistyped.body);
+    assert!(!mistyped.body.contains("shallow"), "{}", mistyped.body);
+}
+
+#[test]
 fn where_the_history_was_cut_no_number_is_made_up() {
     let hub = hub();
     let cut = hub.inner.revparse_single("HEAD~5").unwrap().id();
