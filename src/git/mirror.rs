@@ -152,9 +152,13 @@ impl Mirror {
     /// # Errors
     ///
     /// Returns an error if the remote cannot be fetched or what is copied not be written in time; the mirror is then as it
-    /// was.
+    /// was, and what was fetched is removed.
     pub fn renew(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<Fetched, FetchError> {
         let _one_at_a_time = self.fetching.lock();
+        self.replace(branch, kept).inspect_err(|_| self.directory.remove_fresh())
+    }
+
+    fn replace(&self, branch: Option<&str>, kept: &[CommitId]) -> Result<Fetched, FetchError> {
         let io = |error: std::io::Error| {
             let failure = FetchFailure::of_io(&error);
             FetchError::new(failure, format!("the mirror cannot be replaced: {error}"))

@@ -51,6 +51,7 @@ impl Directory {
         }
         narrow(data);
         let directory = Self { base: data.to_owned(), temporary: None, _lock: lock };
+        directory.remove_fresh();
         let repository = directory.repository();
         if !repository.exists() && directory.aside().exists() {
             // A crash between the two renames of a replacement.
@@ -140,9 +141,24 @@ impl Directory {
         self.base.join("mirror.git.broken")
     }
 
+    fn fresh(&self) -> PathBuf {
+        self.base.join("mirror.git.new")
+    }
+
+    /// Removes a mirror that did not take the place of the one in use: on a full disk others need the room.
+    pub(super) fn remove_fresh(&self) {
+        let fresh = self.fresh();
+        match remove(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, path = %fresh.display(), "an unfinished mirror cannot be removed");
+            }
+            _ => {}
+        }
+    }
+
     /// Makes an empty mirror beside the one in use.
     pub(super) fn prepare_fresh(&self, remote: &Remote) -> Result<PathBuf, MirrorError> {
-        let fresh = self.base.join("mirror.git.new");
+        let fresh = self.fresh();
         let io = |source| MirrorError::Directory { path: fresh.clone(), source };
         if fresh.exists() {
             remove(&fresh).map_err(io)?;
@@ -154,7 +170,7 @@ impl Directory {
         Ok(fresh)
     }
 
-    /// Puts the fresh mirror in the place of the one in use, which is kept aside.
+    /// Puts the fresh mirror in the place of the one in use, which is kept aside, or which stays where it is if that fails.
     pub(super) fn replace_with(&self, fresh: &Path) -> io::Result<()> {
         let (repository, aside) = (self.repository(), self.aside());
         if repository.exists() {
@@ -163,7 +179,10 @@ impl Directory {
             }
             std::fs::rename(&repository, &aside)?;
         }
-        std::fs::rename(fresh, &repository)
+        std::fs::rename(fresh, &repository).inspect_err(|_| {
+            // Where the mirror is missing, the next start takes the one that is aside.
+            std::fs::rename(&aside, &repository).ok();
+        })
     }
 }
 

@@ -74,6 +74,28 @@ fn a_kept_commit_whose_history_is_missing_is_copied_alone() {
 }
 
 #[test]
+fn a_refetch_that_fails_leaves_nothing() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(None).unwrap();
+    let fresh = data.path().join("mirror.git.new");
+    let away = origin.path().with_extension("away");
+    std::fs::rename(origin.path(), &away).unwrap();
+    mirror.renew(None, &[]).unwrap_err();
+    assert!(!fresh.exists(), "others need the room");
+    assert_eq!(mirror.repository().unwrap().log(id(&first), 9).unwrap(), [id(&first)]);
+    drop(mirror);
+    // As a process leaves it that is killed.
+    std::fs::create_dir_all(fresh.join("objects")).unwrap();
+    std::fs::write(fresh.join("objects/pack"), "much").unwrap();
+    let mirror = open(data.path(), &origin);
+    assert!(!fresh.exists());
+    std::fs::rename(away, origin.path()).unwrap();
+    assert_eq!(mirror.renew(None, &[]).map(|it| it.head), Ok(id(&first)));
+}
+
+#[test]
 fn a_commit_without_its_history_stops_no_fetch() {
     if !has_git() {
         return;
