@@ -118,11 +118,18 @@ impl FetchError {
     }
 }
 
+/// How the system names limits of what a user may write (`EDQUOT`, also as musl has it, and `EFBIG`). libgit2 keeps no number
+/// of what the system said, only its words.
+const LIMITS: [&str; 3] = ["Disk quota exceeded", "Quota exceeded", "File too large"];
+
 /// Tells an error of libgit2 apart.
 pub(super) fn failure_of(error: &git2::Error) -> FetchFailure {
     let message = error.message();
     match (error.class(), error.code()) {
         _ if message.contains("No space left on device") => FetchFailure::DiskFull,
+        (ErrorClass::Os, _) if LIMITS.iter().any(|it| message.ends_with(it)) => {
+            FetchFailure::DiskFull
+        }
         (_, ErrorCode::Locked) => FetchFailure::LockHeld,
         // The code is lost where libgit2 updates several refs.
         _ if message.starts_with("failed to lock file") => FetchFailure::LockHeld,
@@ -177,6 +184,24 @@ mod tests {
                 ErrorClass::Os,
                 "failed to write: No space left on device",
                 FetchFailure::DiskFull,
+            ),
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Os,
+                "failed to write: Disk quota exceeded",
+                FetchFailure::DiskFull,
+            ),
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Os,
+                "failed to write: File too large",
+                FetchFailure::DiskFull,
+            ),
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Net,
+                "remote error: File too large",
+                FetchFailure::ConnectFailed,
             ),
             (ErrorCode::Locked, ErrorClass::Os, "busy", FetchFailure::LockHeld),
             (
