@@ -216,7 +216,9 @@ fn push_from(
         }
         Err(words) => return Ok(PushReport::Rejected(words)),
     };
-    let named = repository.reference(OUTGOING, oid(commit), true, "push");
+    // Naming a commit that is damaged does not say so.
+    let read = repository.odb().and_then(|it| it.read(oid(commit)).map(drop));
+    let named = read.and_then(|()| repository.reference(OUTGOING, oid(commit), true, "push"));
     let mut outlet = match named.and_then(|_| repository.remote_anonymous(&address)) {
         Ok(outlet) => outlet,
         Err(error) => return Ok(unsent(error)),

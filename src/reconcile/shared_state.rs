@@ -7,6 +7,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::clock::Now;
 use super::state::ReconcileState;
 use super::trigger::Trigger;
+use crate::git::PushError;
 use crate::model::CommitId;
 
 /// The state behind its lock, and what wakes the threads that wait for a change of it.
@@ -72,6 +73,12 @@ impl SharedState {
     /// Requests a fetch.
     pub(super) fn request_fetch(&self, trigger: Trigger) {
         self.lock().requested_fetch = Some(trigger);
+        self.notify();
+    }
+
+    /// Has everything fetched again if a push failed at damaged objects of the mirror.
+    pub(super) fn note_push_failed(&self, error: &PushError) {
+        self.lock().push_failed(error);
         self.notify();
     }
 

@@ -3,13 +3,22 @@
 use std::time::{Duration, Instant};
 
 use super::{ReconcileState, SourceKind};
-use crate::git::FetchFailure;
+use crate::git::{FetchFailure, PushError};
 use crate::reconcile::status::Reason;
 
 impl ReconcileState {
     /// Objects are damaged: everything is fetched again.
     pub(in crate::reconcile) fn note_damage(&mut self, message: String) {
         self.objects.note_damage(message);
+    }
+
+    /// A push failed: if objects of the mirror are damaged, everything is fetched again.
+    pub(in crate::reconcile) fn push_failed(&mut self, error: &PushError) {
+        if let PushError::Failed(error) | PushError::Unknown(error) = error
+            && error.failure == FetchFailure::CorruptObjects
+        {
+            self.note_damage(error.message.clone());
+        }
     }
 
     /// Returns whether objects are to be fetched again.
@@ -180,6 +189,24 @@ mod tests {
         local.note_damage("it is cut short".to_owned());
         assert_eq!(local.until_refetch(now.monotonic), None);
         assert!(!local.begin_refetch(now.monotonic));
+    }
+
+    #[test]
+    fn damage_that_a_push_meets_is_mended_as_well() {
+        let now = Now::read();
+        let failed = |failure| FetchError { failure, message: String::new() };
+        let corrupt = || failed(FetchFailure::CorruptObjects);
+        for (error, is_damage) in [
+            (PushError::Failed(corrupt()), true),
+            (PushError::Unknown(corrupt()), true),
+            (PushError::Failed(failed(FetchFailure::Timeout)), false),
+            (PushError::Moved, false),
+            (PushError::Rejected(String::new()), false),
+        ] {
+            let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
+            state.push_failed(&error);
+            assert_eq!(state.begin_refetch(now.monotonic), is_damage, "{error:?}");
+        }
     }
 
     #[test]

@@ -139,7 +139,10 @@ impl Proposer {
             match self.source.push_new_branch(&tip.repository, &full, commit) {
                 Ok(()) => return Ok(PushedBranch { branch, commit }),
                 Err(PushError::Moved) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    self.state.note_push_failed(&error);
+                    return Err(error.into());
+                }
             }
             let proposed = self.head_of(tip, &full)?;
             if self.is_open(tip, changeset, proposed).map_err(|it| self.unreadable(&it))? {

@@ -351,7 +351,7 @@ impl Writer {
         let pushed =
             self.source.push(&tip.repository, &tip.branch, last, tip.commit, batch.files());
         drop(shown);
-        pushed.map_err(Failure::Push)
+        pushed.inspect_err(|it| self.state.note_push_failed(it)).map_err(Failure::Push)
     }
 
     /// Makes a commit live that the branch is at.

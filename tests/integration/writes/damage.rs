@@ -1,6 +1,8 @@
 //! Objects on disk that are damaged, and disks that take none.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
@@ -190,6 +192,52 @@ fn a_damaged_commit_is_not_one_that_is_missing_and_is_fetched_again() {
         assert!(asked.body.contains("is damaged: it is cut short"), "{what}: {}", asked.body);
         daemon.wait_until("the commit is fetched again", |it| ask(it).status == 200);
     }
+}
+
+/// Cuts each object short that has a file of its own.
+fn cut_all(objects: &Path) {
+    let paths = |directory: &Path| {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries.map(|it| it.unwrap().path()).collect::<Vec<_>>()
+    };
+    let is_loose = |it: &PathBuf| it.file_name().unwrap().len() == 2;
+    for file in paths(objects).into_iter().filter(is_loose).flat_map(|it| paths(&it)) {
+        let id = file.strip_prefix(objects).unwrap().to_str().unwrap().replace('/', "");
+        cut(objects, id.parse().unwrap());
+    }
+}
+
+#[test]
+fn damage_that_a_push_meets_is_mended_before_the_next_poll() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let (directory, data) = (hub.path().parent().unwrap().to_owned(), tempfile::tempdir().unwrap());
+    let objects = data.path().join("mirror.git/objects");
+    let is_damaging = Arc::new(AtomicBool::new(false));
+    let damages = Arc::clone(&is_damaging);
+    let server = Server::http(move |request| {
+        // What a write made, and its push has not read yet.
+        if request.target.contains("git-receive-pack") && damages.swap(false, Ordering::SeqCst) {
+            cut_all(&objects);
+        }
+        http_backend(&directory, request)
+    });
+    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+    let directory = data.path().to_str().unwrap();
+    let follow = ["--repo", &url, "--data-dir", directory, "--branch", "main", "--interval", "1h"];
+    let more = ["--writes", "commit", "--allow-insecure-remotes", "--git-proxy", "none"];
+    let daemon = Daemon::launch(serve(&[&follow[..], &more].concat()));
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    is_damaging.store(true, Ordering::SeqCst);
+    let b = json!({"name": "B", "parent": ROOT, "classes": {}});
+    let failed = post(&daemon, "/v1/groups", &b);
+    assert_eq!(failed.status, 503, "{}", failed.body);
+    assert!(failed.body.contains("is damaged"), "{}", failed.body);
+    let aside = data.path().join("mirror.git.broken");
+    daemon.wait_until("everything is fetched again", |_| aside.exists());
+    assert_eq!(post(&daemon, "/v1/groups", &b).status, 303);
 }
 
 /// Fills a small disk until nothing fits.
