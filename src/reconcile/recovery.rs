@@ -29,6 +29,16 @@ pub(super) struct Recovery<'r> {
     pub(super) fetcher: &'r Fetcher,
 }
 
+/// Returns whether a mirror lacks a commit that it may have had. Where it has all commits that its refs lead to, a fetch
+/// brings as much as a mirror that is fetched again has.
+fn may_have_lost(mirror: &Repository, commit: CommitId) -> bool {
+    match mirror.presence(commit) {
+        CommitPresence::Present => false,
+        CommitPresence::Absent => !mirror.has_all_commits(),
+        CommitPresence::Unknown => true,
+    }
+}
+
 impl Recovery<'_> {
     /// Makes the commit live that was live before the restart, if the mirror has it, and follows the
     /// head that was fetched last.
@@ -60,7 +70,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Returns the commit that was pinned before the restart. A mirror that lacks it may have lost it: then everything is
+    /// Returns the commit that was pinned before the restart. A mirror that may have lost it is damaged: then everything is
     /// fetched again, and what becomes of a pin that the journal lost is decided after that.
     fn recover_pin(&self, repository: Option<&Repository>) -> Option<CommitId> {
         let is_remote = self.source.kind() == SourceKind::Remote;
@@ -84,9 +94,7 @@ impl Recovery<'_> {
             state.pinned()?
         };
         // The first fetch of an empty mirror brings everything anyway.
-        if is_remote
-            && repository.is_some_and(|it| !it.is_bare_of_refs())
-            && find(pin) != CommitPresence::Present
+        if is_remote && repository.is_some_and(|it| !it.is_bare_of_refs() && may_have_lost(it, pin))
         {
             let message = format!("the mirror lacks the pinned commit {pin}");
             self.state.lock().note_damage(message);
@@ -121,6 +129,14 @@ impl Recovery<'_> {
 
     /// Makes the commit live that was so before, or returns why it cannot be.
     fn recover_live(&self, repository: &Repository, commit: CommitId) -> Result<(), String> {
+        let is_remote = self.source.kind() == SourceKind::Remote;
+        // Building it would find damage in a mirror that has none.
+        if is_remote
+            && repository.presence(commit) == CommitPresence::Absent
+            && !may_have_lost(repository, commit)
+        {
+            return Err("it is not in the mirror".to_owned());
+        }
         let verified = match self.verifier.verify(repository, commit, Trust::Begin) {
             Ok(verified) => verified,
             Err(SignatureFault::Unreadable { reason, .. })

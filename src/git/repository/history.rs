@@ -11,6 +11,8 @@ use super::Repository;
 use super::error::ReadError;
 use crate::git::commit_links::CommitLinks;
 use crate::git::object_id::{id_of, oid};
+use crate::git::own_files::check_ref_files;
+use crate::git::refs::LIVE;
 use crate::model::CommitId;
 
 /// How many bytes of a message are read.
@@ -184,6 +186,31 @@ impl Repository {
         };
         // What cannot be read may follow others.
         self.inner.odb().ok().and_then(is_cut).unwrap_or(true)
+    }
+
+    /// Returns whether all commits are here that refs lead to, but for those before the live one, which a remote may have
+    /// forgotten.
+    pub fn has_all_commits(&self) -> bool {
+        self.walk_all_commits().is_ok()
+    }
+
+    fn walk_all_commits(&self) -> Result<(), git2::Error> {
+        check_ref_files(&self.inner)?;
+        let database = self.inner.odb()?;
+        let mut waiting = Vec::new();
+        for reference in self.inner.references()? {
+            let reference = reference?;
+            if reference.name_bytes() != LIVE.as_bytes() {
+                waiting.push(reference.peel_to_commit()?.id());
+            }
+        }
+        let mut seen = HashSet::new();
+        while let Some(id) = waiting.pop() {
+            if seen.insert(id) {
+                waiting.extend(CommitLinks::read(&database, id)?.parents);
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether one commit is the other or an ancestor of it.

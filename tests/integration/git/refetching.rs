@@ -320,6 +320,62 @@ fn a_commit_that_the_remote_lost_answers_after_a_refetch_and_a_restart_without_t
     assert_eq!(daemon.get(&format!("/v1/groups?commit={second}")).status, 200);
 }
 
+/// Has the daemon fetch, and waits until it has seen a commit at the remote.
+fn wait_until_seen(daemon: &Daemon, commit: &str) {
+    daemon.request("POST", "/controller/reconcile", "");
+    daemon.wait_until("the new head is there", |it| {
+        it.get("/controller/status").json()["observed"]["commit"] == *commit
+    });
+}
+
+#[test]
+fn a_pinned_commit_that_is_nowhere_leaves_the_mirror_as_it_is() {
+    if !has_git() {
+        return;
+    }
+    let Followed { origin, first, server, data, daemon } = Followed::new();
+    pin(&daemon, &first);
+    assert_eq!(daemon.terminate(), 0);
+    std::fs::remove_dir_all(data.path().join("mirror.git")).unwrap();
+    let broken = data.path().join("mirror.git.broken");
+    for number in 0..2 {
+        let text = format!("name: W{number}\n");
+        let head = origin.rewrite("main", &[("groups/web.yaml", Put::File(&text))]);
+        let daemon = start(&server.url(), data.path());
+        wait_until_seen(&daemon, &head);
+        assert!(!broken.exists(), "start {number}");
+        let status = daemon.get("/controller/status").json();
+        assert_eq!(status["pinned"], *first, "{status}");
+        assert_eq!(daemon.terminate(), 0);
+    }
+    // It is at the remote again.
+    origin.set("main", &first);
+    let daemon = start(&server.url(), data.path());
+    wait_for(&daemon, &first);
+    assert!(!broken.exists());
+}
+
+#[test]
+fn a_pinned_commit_that_the_mirror_lost_is_fetched_again() {
+    if !has_git() {
+        return;
+    }
+    let Followed { origin, first, server, data, daemon } = Followed::new();
+    pin(&daemon, &first);
+    let packs = data.path().join("mirror.git/objects/pack");
+    let before = indexes(&packs);
+    let second = origin.commit("main", &[("groups/web.yaml", Put::File("name: W\n"))]);
+    wait_until_seen(&daemon, &second);
+    assert_eq!(daemon.terminate(), 0);
+    for index in before {
+        std::fs::remove_file(index.with_extension("pack")).unwrap();
+        std::fs::remove_file(index).unwrap();
+    }
+    let daemon = start(&server.url(), data.path());
+    wait_for(&daemon, &first);
+    assert!(data.path().join("mirror.git.broken").exists());
+}
+
 #[test]
 fn a_damaged_index_is_mended_at_once_and_what_was_live_before_is_kept() {
     if !has_git() {
