@@ -1,10 +1,22 @@
 //! What a commit leads to, read without what it says of people and times: libgit2 refuses a commit with a malformed author,
 //! and old imports have such commits.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use git2::{ErrorClass, ErrorCode, Odb, Oid, Repository};
+
+use super::regular_file::read_regular;
 
 /// The file of a repository that names commits whose parents it lacks. A remote learns of it where something is fetched.
 pub(super) const SHALLOW: &str = "shallow";
+
+/// Returns the commits that a file names as [`SHALLOW`] does; none if it cannot be read.
+pub(super) fn commits_in(file: &Path) -> BTreeSet<Oid> {
+    let bytes = read_regular(file).unwrap_or_default();
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    text.lines().filter_map(|it| Oid::from_str(it).ok()).collect()
+}
 
 /// The tree and the parents of a commit.
 #[derive(Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod parts;
 mod privacy;
 mod repair;
 mod reused;
+mod source_ends;
 mod unread_history;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ use self::directory::Directory;
 use self::local::Source;
 use self::parts::{Joined, Others, Wanted};
 use self::reused::Reused;
+use self::source_ends::SourceEnds;
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
 use super::object_id::{id_of, oid};
@@ -334,7 +336,9 @@ impl Mirror {
             let advertised = source.advertised().map_err(fail)?;
             let (wanted, picked) = pick(&advertised)?;
             let tips: Vec<git2::Oid> = wanted.iter().map(|it| it.target).collect();
+            let ends = SourceEnds::read(&source, inner);
             source.copy(attempt, self.options.objects, inner, &tips)?;
+            ends.follow(&source, inner, &self.remote, &self.options);
             return Ok((advertised, picked));
         }
         let address = self.remote.address();

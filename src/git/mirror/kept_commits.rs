@@ -7,13 +7,12 @@ use std::path::Path;
 use git2::{ObjectType, Odb, Oid};
 
 use super::{Mirror, name_live};
-use crate::git::commit_links::{CommitLinks, SHALLOW};
+use crate::git::commit_links::{CommitLinks, SHALLOW, commits_in};
 use crate::git::cut_history::CutHistory;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::object_copy::ObjectSource;
 use crate::git::object_id::{id_of, oid};
 use crate::git::pack_index;
-use crate::git::regular_file::read_regular;
 use crate::git::repository::Repository;
 use crate::git::transport::Attempt;
 use crate::model::CommitId;
@@ -179,9 +178,7 @@ impl<'m> Copying<'m> {
 
     /// Notes which commits have no history, as git does: those that were copied alone, and those of the old mirror.
     fn mark_cut(&mut self) -> Result<(), FetchError> {
-        let noted = read_regular(&self.from.path().join(SHALLOW)).unwrap_or_default();
-        let noted = std::str::from_utf8(&noted).unwrap_or_default();
-        for commit in noted.lines().filter_map(|it| Oid::from_str(it).ok()) {
+        for commit in commits_in(&self.from.path().join(SHALLOW)) {
             if self.exists(commit)? && !self.has_parents(commit) {
                 self.cut.insert(commit);
             }

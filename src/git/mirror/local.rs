@@ -2,6 +2,8 @@
 //!
 //! The transport that libgit2 has for this copies all refs or none, and reads every object whole.
 
+use std::path::Path;
+
 use git2::Oid;
 
 use super::advertised::Advertised;
@@ -33,6 +35,15 @@ impl Source {
         let repository = open_checked(&path).and_then(guard);
         let repository = repository.map_err(|error| attempt.explain(&error))?;
         Ok(Some(Self { repository }))
+    }
+
+    /// Returns the directory of git.
+    pub(super) fn directory(&self) -> &Path {
+        self.repository.path()
+    }
+
+    pub(super) fn has(&self, object: Oid) -> bool {
+        self.repository.odb().is_ok_and(|it| it.exists(object))
     }
 
     pub(super) fn advertised(&self) -> Result<Advertised, git2::Error> {

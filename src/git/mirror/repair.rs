@@ -28,9 +28,11 @@ const DAMAGED: &str = "damaged";
 const MOST_DAMAGED: usize = 100;
 
 /// Files of a mirror that are read or written: a pipe in the place of one is waited for, and a directory is in the way.
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     IDENTITY,
     "clade-remote.new",
+    "clade-source-ends",
+    "clade-source-ends.new",
     "config.new",
     "HEAD.new",
     "packed-refs.new",

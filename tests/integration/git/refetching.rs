@@ -481,3 +481,25 @@ fn a_malformed_commit_of_a_pull_request_stops_no_fetch_of_the_branch() {
         4
     );
 }
+
+#[test]
+fn the_rest_of_a_repository_of_this_machine_is_fetched_when_it_is_deepened() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    let third = origin.commit("main", &[("a", Put::File("b"))]);
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    let has = |commit: &str| mirror.repository().unwrap().commit(id(commit)).is_ok();
+    let noted = data.path().join("mirror.git/clade-source-ends");
+    for (end, expected) in [(&third, [false, false]), (&second, [false, true])] {
+        let text = format!("{end}\n");
+        std::fs::write(origin.path().join("shallow"), &text).unwrap();
+        mirror.fetch(None).unwrap();
+        assert_eq!([has(&first), has(&second)], expected, "{end}");
+        assert_eq!(std::fs::read_to_string(&noted).unwrap(), text);
+    }
+    std::fs::remove_file(origin.path().join("shallow")).unwrap();
+    mirror.fetch(None).unwrap();
+    assert_eq!(mirror.repository().unwrap().log(id(&third), 9).unwrap().len(), 3);
+    assert!(!noted.exists());
+}
