@@ -122,12 +122,19 @@ fn a_commit_without_its_history_stops_no_fetch() {
     origin.commit("main", &[("b", Put::File("b"))]);
     let head = mirror.fetch(None).unwrap().head;
     assert_eq!(mirror.repository().unwrap().log(head, 99).unwrap().len(), 2);
+    let advises = || {
+        let mistyped = mirror.repository().unwrap().resolve("mian").unwrap_err().to_string();
+        mistyped.contains("shallow clone")
+    };
+    assert!(!advises(), "the branch is whole");
     // The remote has it again, with what came before it.
     origin.set("main", &second);
     let last = origin.commit("main", &[("c", Put::File("c"))]);
     assert_eq!(mirror.fetch(None).unwrap().head, id(&last));
     assert_eq!(mirror.repository().unwrap().log(id(&last), 99).unwrap().len(), 2);
+    assert!(advises(), "the branch ends there");
     mirror.renew(None, &[]).unwrap();
+    assert!(!advises());
     assert_eq!(mirror.repository().unwrap().log(id(&last), 99).unwrap().len(), 3);
     assert!(!data.path().join("mirror.git/shallow").exists());
 }
