@@ -60,6 +60,8 @@ impl OtherRefs {
                         self.state.request_fetch(Trigger::Poll);
                     }
                 }
+                // The end interrupts it, and the next start fetches them.
+                Err(_) if self.state.lock().stopping => return,
                 // The next successful fetch of the branch tries again.
                 Err(error) => {
                     let message = format!("other refs are not fetched: {error}");
