@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::context::PageError;
-use super::layout::{Links, PageFrame, Section};
+use super::layout::{Links, PageFrame, Section, escaped};
 use super::markup as m;
 use super::pager::{Pager, query};
 use super::state as s;
@@ -157,11 +157,17 @@ async fn list(visit: &Visit, filter: &TypedFilter) -> Result<FoundNodes, PageErr
     let export = format!("/controller/nodes{asked}");
     let offset = visit.offset();
     let separator = if asked.is_empty() { '?' } else { '&' };
-    let route = format!("{export}{separator}limit={PAGE}&offset={offset}");
+    // The number of the page is shown, and the place where it begins is known: nodes move while they are listed.
+    let after = match visit.parameter("after") {
+        "" => String::new(),
+        after => format!("&after={}", escaped(after)),
+    };
+    let route = format!("{export}{separator}limit={PAGE}&offset={offset}{after}");
     let page: NodePage = visit.get(&route).await?;
     let address = visit.links().to(&format!("/nodes{}", filter.query("answered_by")));
+    let pager = Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address);
     Ok(FoundNodes {
-        pager: Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address),
+        pager: pager.with_place(page.next.as_deref()),
         export: visit.links().plain(&format!("{export}{separator}limit=1000")),
         headings: SORTABLE.map(|it| filter.heading(it, visit.links())).into(),
         page,

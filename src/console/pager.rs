@@ -41,6 +41,13 @@ impl Pager {
         }
     }
 
+    /// Has the link to the next part name the place where that begins, if it is known.
+    pub(super) fn with_place(self, place: Option<&str>) -> Self {
+        let Some(place) = place else { return self };
+        let next = self.next.map(|it| format!("{it}&after={}", escaped(place)));
+        Self { next, ..self }
+    }
+
     /// Returns whether this part is behind the end of a list that is not empty.
     pub(super) fn is_beyond(&self) -> bool {
         self.start.is_some()

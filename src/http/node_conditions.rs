@@ -12,7 +12,7 @@ use super::query::Parameters;
 use crate::model::GroupId;
 use crate::reconcile::{Controller, LookupError};
 use crate::snapshot::Snapshot;
-use crate::store::{LONGEST_NAME, NodeFilter};
+use crate::store::{LONGEST_NAME, NodeCursor, NodeFilter, NodeOrder};
 
 /// A group as a query names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,7 @@ impl NodeConditions {
         let named = parameters.once("commit")?.filter(|it| !it.is_empty());
         let commit = named.and_then(|it| it.parse().ok());
         let revision = named.filter(|_| commit.is_none()).map(str::to_owned);
+        let order = word(text("sort"), "NodeOrder")?.unwrap_or_default();
         let filter = NodeFilter {
             name_part: text("q").map(name_part).transpose()?,
             groups: None,
@@ -49,7 +50,8 @@ impl NodeConditions {
             commit,
             state: word(text("state"), "NodeState")?,
             silent_since,
-            order: word(text("sort"), "NodeOrder")?.unwrap_or_default(),
+            order,
+            after: text("after").map(|it| place(it, order)).transpose()?,
         };
         let group = text("group").map(|it| match it.parse() {
             Ok(id) => NamedGroup::Id(id, it.to_owned()),
@@ -99,6 +101,13 @@ fn name_part(text: &str) -> Result<String, ApiError> {
         return Err(ApiError::schema_violation(shown.into(), "NamePart", error.into()));
     }
     Ok(text.to_owned())
+}
+
+/// Reads a place in a list.
+fn place(text: &str, order: NodeOrder) -> Result<NodeCursor, ApiError> {
+    NodeCursor::parse(text, order.key).map_err(|error| {
+        ApiError::schema_violation(text.into(), "NodeCursor", error.to_string().into())
+    })
 }
 
 /// Reads a word of the query.

@@ -1,6 +1,6 @@
 //! Lists of nodes, and what is known of one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use sqlx::AnyConnection;
@@ -8,15 +8,15 @@ use sqlx::any::AnyRow;
 
 use super::batch::state_number;
 use super::compression::unpack;
+use super::cursor::NodeCursor;
 use super::database::Database;
 use super::error::StoreError;
-use super::sql::{Dialect, Statement, bytes, integer, maybe_bytes, maybe_integer, text};
+use super::node_order::{NodeOrder, NodeSortKey, SortDirection};
+use super::sql::{Dialect, SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, text};
 use super::transition::read_commit;
-use super::view::{
-    AnswerSummary, NodeFilter, NodeOrder, NodePage, NodeRange, NodeSortKey, NodeSummary,
-    SortDirection,
-};
-use crate::answer::{AnswerOutline, AnswerRecord, UnreadableAnswer};
+use super::view::{AnswerSummary, NodeFilter, NodePage, NodeRange, NodeSummary};
+use crate::answer::{AnswerOutline, AnswerRecord, NodeState, UnreadableAnswer};
+use crate::model::GroupId;
 
 /// How many bytes of JSON an answer may have to be read.
 pub(super) const ANSWER: usize = 64 << 20;
@@ -39,17 +39,7 @@ impl Database {
             for part in parts {
                 counts.push(part.count(connection, &list).await?);
             }
-            let mut rows = Vec::new();
-            let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
-            let (mut skipped, mut left) = (number(range.offset), number(range.limit));
-            for (part, count) in parts.iter().zip(&counts) {
-                if skipped < *count && left > 0 {
-                    let found = part.page(connection, &list, (skipped, left)).await?;
-                    left -= number(found.len());
-                    rows.extend(found);
-                }
-                skipped = (skipped - count).max(0);
-            }
+            let (rows, next) = list.rows(connection, &counts, range).await?;
             let mut ids = Vec::new();
             for row in &rows {
                 ids.extend(maybe_integer(row, 3)?);
@@ -57,7 +47,7 @@ impl Database {
             let answers = answers(connection, ids, AnswerOutline::from_bytes).await?;
             let nodes = rows.iter().map(|row| summary(row, &answers)).collect::<Result<_, _>>()?;
             let total = counts.iter().sum::<i64>();
-            Ok(NodePage { total: u64::try_from(total).unwrap_or_default(), nodes })
+            Ok(NodePage { total: u64::try_from(total).unwrap_or_default(), nodes, next })
         })
     }
 
@@ -138,6 +128,16 @@ impl ListPart {
         }
     }
 
+    /// Returns the number of the state of its nodes; none if they have none, or different ones.
+    fn state(self) -> Option<i64> {
+        match self {
+            Self::Whole | Self::Unanswered => None,
+            Self::Classified => Some(state_number(NodeState::Classified)),
+            Self::Conflict => Some(state_number(NodeState::Conflict)),
+            Self::Error => Some(state_number(NodeState::Error)),
+        }
+    }
+
     /// Counts the nodes of the part that meet the conditions of a filter.
     async fn count(
         self,
@@ -145,22 +145,27 @@ impl ListPart {
         list: &StoredList<'_>,
     ) -> Result<i64, sqlx::Error> {
         let all = Statement::new("SELECT COUNT(*) FROM nodes n");
-        let count = list.conditions(all, self).first(connection).await?;
+        let count = list.conditions(all, self, None).first(connection).await?;
         count.as_ref().map_or(Ok(0), |it| integer(it, 0))
     }
 
-    /// Reads some of the nodes, in the order of the list, behind so many others.
+    /// Reads some of the nodes, in the order of the list, behind a place or so many others.
     async fn page(
         self,
         connection: &mut AnyConnection,
         list: &StoredList<'_>,
+        after: Option<&NodeCursor>,
         (offset, limit): (i64, i64),
     ) -> Result<Vec<AnyRow>, sqlx::Error> {
         // Whole rows are long: those of the page are read after it is known which these are.
         let (terms, from) = (terms(list.filter.order), tables(list.filter.order.key));
         let page = Statement::new("SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since");
+        let page = page.text(match list.filter.order.key {
+            NodeSortKey::Environment => ", a.environment",
+            _ => "",
+        });
         let page = page.text(from).text(" WHERE n.id IN (SELECT n.id").text(from);
-        list.conditions(page, self)
+        list.conditions(page, self, after)
             .text(" ORDER BY ")
             .text(terms)
             .text("n.name LIMIT ")
@@ -232,7 +237,48 @@ async fn silent_nodes(
 }
 
 impl StoredList<'_> {
-    fn conditions(&self, mut statement: Statement, part: ListPart) -> Statement {
+    /// Reads the rows of a part of the list, of whose parts the counts are known, and the place behind them if there are
+    /// more.
+    async fn rows(
+        &self,
+        connection: &mut AnyConnection,
+        counts: &[i64],
+        range: NodeRange,
+    ) -> Result<(Vec<AnyRow>, Option<NodeCursor>), sqlx::Error> {
+        let (parts, after) = (ListPart::of(self.filter.order), self.filter.after.as_ref());
+        let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
+        // One more than is asked for: whether there is another page.
+        let mut left = number(range.limit).saturating_add(1);
+        let mut skipped = after.map_or(number(range.offset), |_| 0);
+        let start = after.and_then(|it| parts.iter().position(|part| part.state() == it.state()));
+        let start = start.filter(|_| self.filter.order.key == NodeSortKey::State).unwrap_or(0);
+        let mut rows = Vec::new();
+        for (place, (part, count)) in parts.iter().zip(counts).enumerate().skip(start) {
+            if skipped < *count && left > 0 {
+                let after = after.filter(|_| place == start);
+                let found = part.page(connection, self, after, (skipped, left)).await?;
+                left -= number(found.len());
+                rows.extend(found.into_iter().map(|row| (part, row)));
+            }
+            skipped = (skipped - count).max(0);
+        }
+        let has_more = rows.len() > range.limit;
+        rows.truncate(range.limit);
+        let last = rows.last().filter(|_| has_more);
+        let behind = |(part, row): &(&ListPart, AnyRow)| {
+            NodeCursor::behind(row, self.filter.order.key, part.state())
+        };
+        let next = last.map(behind).transpose()?;
+        Ok((rows.into_iter().map(|(_, row)| row).collect(), next))
+    }
+
+    /// Goes on with the conditions of a part of the list, behind a place.
+    fn conditions(
+        &self,
+        mut statement: Statement,
+        part: ListPart,
+        after: Option<&NodeCursor>,
+    ) -> Statement {
         let NodeFilter {
             name_part, groups, class, environment, commit, state, silent_since, ..
         } = self.filter;
@@ -252,16 +298,7 @@ impl StoredList<'_> {
             statement = statement.text(" ESCAPE '!'");
         }
         if let Some(groups) = groups {
-            statement = and(statement).text("n.answer IN (SELECT answer FROM answer_groups WHERE ");
-            statement = match groups.is_empty() {
-                // An empty list is not SQL everywhere.
-                true => statement.text("1 = 0)"),
-                false => {
-                    let ids =
-                        groups.iter().map(|it| super::sql::SqlValue::from(it.to_string().as_str()));
-                    statement.text("group_id IN ").list(ids).text(")")
-                }
-            };
+            statement = of_groups(and(statement), groups);
         }
         if let Some(class) = class {
             statement = and(statement)
@@ -288,7 +325,23 @@ impl StoredList<'_> {
             }
             statement = statement.text("n.last_seen < ").value(time.as_microsecond());
         }
-        statement
+        match after {
+            Some(after) => after.condition(and(statement), self.filter.order),
+            None => statement,
+        }
+    }
+}
+
+/// Goes on with the condition that a node matches one of some groups.
+fn of_groups(statement: Statement, groups: &BTreeSet<GroupId>) -> Statement {
+    let statement = statement.text("n.answer IN (SELECT answer FROM answer_groups WHERE ");
+    match groups.is_empty() {
+        // An empty list is not SQL everywhere.
+        true => statement.text("1 = 0)"),
+        false => {
+            let ids = groups.iter().map(|it| SqlValue::from(it.to_string().as_str()));
+            statement.text("group_id IN ").list(ids).text(")")
+        }
     }
 }
 

@@ -1,74 +1,13 @@
 //! What the store shows of nodes and of the changes of their answers.
 
 use std::collections::BTreeSet;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use super::cursor::NodeCursor;
+use super::node_order::NodeOrder;
 use crate::answer::{AnswerRecord, ChangeCause, DefiningGroup, NodeState};
 use crate::model::{ClassName, CommitId, EnvironmentName, GroupId, Node, Value};
-
-/// What a list of nodes is sorted by; those that are equal in it stand by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NodeSortKey {
-    /// The certname.
-    #[default]
-    Certname,
-    /// When the node was seen last.
-    LastSeen,
-    /// When the node first got its answer; nodes without one stand last.
-    Since,
-    /// What came of the last classification; nodes without any stand last.
-    State,
-    /// The environment; nodes without one stand last.
-    Environment,
-}
-
-/// Which end of a list comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SortDirection {
-    /// The least.
-    #[default]
-    Ascending,
-    /// The greatest.
-    Descending,
-}
-
-/// The order of a list of nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodeOrder {
-    /// What it is sorted by.
-    pub key: NodeSortKey,
-    /// Which end comes first.
-    pub direction: SortDirection,
-}
-
-/// A text is not an order of nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected one of `certname`, `last-seen`, `since`, `state`, `environment`, with `-` before it for the other direction"
-)]
-pub struct UnknownNodeOrder;
-
-impl FromStr for NodeOrder {
-    type Err = UnknownNodeOrder;
-
-    fn from_str(text: &str) -> Result<Self, UnknownNodeOrder> {
-        let (word, direction) = match text.strip_prefix('-') {
-            Some(word) => (word, SortDirection::Descending),
-            None => (text, SortDirection::Ascending),
-        };
-        let key = match word {
-            "certname" | "name" => NodeSortKey::Certname,
-            "last-seen" => NodeSortKey::LastSeen,
-            "since" => NodeSortKey::Since,
-            "state" => NodeSortKey::State,
-            "environment" => NodeSortKey::Environment,
-            _ => return Err(UnknownNodeOrder),
-        };
-        Ok(Self { key, direction })
-    }
-}
 
 /// Which nodes to list, in which order: those that meet every condition that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,12 +28,14 @@ pub struct NodeFilter {
     pub silent_since: Option<Timestamp>,
     /// The order of the list.
     pub order: NodeOrder,
+    /// A place in it: the nodes behind are listed, and all are counted.
+    pub after: Option<NodeCursor>,
 }
 
 /// Which part of a list to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRange {
-    /// How many nodes stand before it.
+    /// How many nodes stand before it; without a meaning behind a place of the list.
     pub offset: usize,
     /// How many nodes it has at most.
     pub limit: usize,
@@ -107,6 +48,8 @@ pub struct NodePage {
     pub total: u64,
     /// Those of the page, in the order of the list.
     pub nodes: Vec<NodeSummary>,
+    /// The place behind them, if there are more.
+    pub next: Option<NodeCursor>,
 }
 
 /// A node in a list.

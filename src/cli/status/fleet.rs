@@ -48,7 +48,7 @@ impl FleetCounts {
             ("error", "state", "state", "error"),
             ("silent", "silent-for", "silent_for", silent_for),
         ] {
-            let NodePage { total, nodes } = page(format!("&{parameter}={value}"))?;
+            let NodePage { total, nodes, .. } = page(format!("&{parameter}={value}"))?;
             if total > 0 {
                 groups.push(NamedNodes {
                     label,

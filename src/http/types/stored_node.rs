@@ -18,6 +18,10 @@ pub struct NodePage {
     pub total: u64,
     /// Those of the page, in the order that the request asks for.
     pub nodes: Vec<NodeSummary>,
+    /// The place behind them, for `after`; absent on the last page.
+    #[schema(nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A node in a list.
@@ -141,7 +145,9 @@ impl From<DefiningGroup> for StoredGroup {
 
 impl From<store::NodePage> for NodePage {
     fn from(page: store::NodePage) -> Self {
-        Self { total: page.total, nodes: page.nodes.into_iter().map(NodeSummary::from).collect() }
+        let store::NodePage { total, nodes, next } = page;
+        let nodes = nodes.into_iter().map(NodeSummary::from).collect();
+        Self { total, nodes, next: next.map(|it| it.to_string()) }
     }
 }
 

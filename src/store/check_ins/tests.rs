@@ -71,6 +71,7 @@ mod history;
 mod large;
 mod load;
 mod lost_log;
+mod paging;
 mod replicas;
 mod year;
 

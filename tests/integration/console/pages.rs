@@ -195,6 +195,29 @@ fn a_large_fleet_is_searched_in_two_steps() {
     assert!(part.contains(&format!("href=\"{}\"", whole.replace('&', "&#38;"))), "{part}");
     let said = text(&page(&daemon, whole));
     assert!(said.contains("1 003 of 1 003 nodes match"), "{said}");
+    the_next_page_begins_behind_the_last_node(&daemon);
+}
+
+/// A node that moved behind a page made the next page leave one out.
+fn the_next_page_begins_behind_the_last_node(daemon: &Daemon) {
+    let sorted = "sort=last-seen";
+    let page_of = |query: &str| daemon.get(&format!("/controller/nodes?{sorted}&{query}")).json();
+    let listed = page_of("limit=51");
+    let name = |at: usize| listed["nodes"][at]["name"].as_str().unwrap().to_owned();
+    let (moved, expected) = (name(0), name(50));
+    let first = page(daemon, &format!("/nodes?{sorted}"));
+    let (_, rest) = first.split_once("rel=\"next\" href=\"").unwrap();
+    let next = rest.split_once('"').unwrap().0.replace("&#38;", "&");
+    let path = format!("/v1/classified/nodes/{moved}");
+    assert_eq!(daemon.request("POST", &path, r#"{"fact": {"even": true}}"#).status, 200);
+    daemon.wait_until("it has moved", |_| page_of("limit=1")["nodes"][0]["name"] != moved.as_str());
+    assert!(page(daemon, &next).contains(&expected), "{next} lacks {expected}");
+    assert_eq!(page_of("offset=1000").get("next"), None);
+    let wrong = daemon.get("/controller/nodes?sort=last-seen&after=x").json();
+    assert_eq!(
+        (&wrong["kind"], &wrong["details"]["schema"]),
+        (&"schema-violation".into(), &"NodeCursor".into())
+    );
 }
 
 /// Returns how many nodes a commit has in a list.

@@ -161,7 +161,7 @@ fn check_orders(store: &CheckIns) {
         let names: Vec<&str> = page.nodes.iter().map(|it| it.name.get(..3).unwrap()).collect();
         assert_eq!((page.total, &*names.join(" ")), (30, first), "{sort}");
     }
-    assert!("colour".parse::<crate::store::view::NodeOrder>().is_err());
+    assert!("colour".parse::<crate::store::NodeOrder>().is_err());
 }
 
 fn a_list_by_state_has_pages_across_states(database: TestedDatabase) {
