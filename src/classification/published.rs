@@ -237,38 +237,78 @@ fn sources(explanation: &Explanation<'_>, result: &Final<'_>) -> Value {
     Value::Object(fields)
 }
 
-/// Writes the details of a conflict, with whole groups.
+/// How many bytes of JSON the details of a conflict have, about: each share has two whole groups, so those of large
+/// groups that differ in many values would be as long as both together squared.
+const DETAILS: usize = 4 << 20;
+
+/// Writes the details of a conflict, with whole groups: the first of them where all would be too long.
 pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
-    let list = |differences: &[ConflictShare<'_>]| -> Value {
-        let entry = |it: &ConflictShare<'_>| {
-            json!({
-                "value": it.value,
-                "from": group_to_value(hierarchy.group(it.from)),
-                "defined_by": group_to_value(hierarchy.group(it.defined_by)),
-            })
-        };
-        differences.iter().map(entry).collect()
-    };
-    let by_class = |classes: &ClassDifferences<'_>| -> Value {
-        let parameters = |all: &BTreeMap<&Key, Vec<ConflictShare<'_>>>| -> Map<String, Value> {
-            all.iter().map(|(key, it)| (key.to_string(), list(it))).collect()
-        };
-        let all = classes.iter().map(|(name, it)| (name.to_string(), parameters(it).into()));
-        Value::Object(all.collect())
-    };
+    let mut writer = DetailsWriter { hierarchy, sizes: BTreeMap::new(), shares: 0, left: DETAILS };
     let mut details = Map::new();
-    if !conflicts.environment.is_empty() {
-        details.insert("environment".to_owned(), list(&conflicts.environment));
+    if let Some(environment) = writer.list(&conflicts.environment) {
+        details.insert("environment".to_owned(), environment);
     }
-    if !conflicts.variables.is_empty() {
-        let all = conflicts.variables.iter().map(|(name, it)| (name.to_string(), list(it)));
-        details.insert("variables".to_owned(), Value::Object(all.collect()));
-    }
-    if !conflicts.classes.is_empty() {
-        details.insert("classes".to_owned(), by_class(&conflicts.classes));
-    }
-    if !conflicts.config_data.is_empty() {
-        details.insert("config_data".to_owned(), by_class(&conflicts.config_data));
+    for (key, value) in [
+        ("variables", writer.lists(&conflicts.variables)),
+        ("classes", writer.by_class(&conflicts.classes)),
+        ("config_data", writer.by_class(&conflicts.config_data)),
+    ] {
+        if let Some(value) = value {
+            details.insert(key.to_owned(), value);
+        }
     }
     Value::Object(details)
+}
+
+/// Writes the shares of a conflict as long as there is room.
+struct DetailsWriter<'h> {
+    hierarchy: &'h Hierarchy,
+    /// How long each group is.
+    sizes: BTreeMap<GroupIndex, usize>,
+    /// How many are written.
+    shares: usize,
+    left: usize,
+}
+
+impl DetailsWriter<'_> {
+    /// Writes the shares of one value; none if there is room for none of them.
+    fn list(&mut self, shares: &[ConflictShare<'_>]) -> Option<Value> {
+        let mut written = Vec::new();
+        for share in shares {
+            let size = self.size(share.from) + self.size(share.defined_by);
+            let size = size + share.value.to_string().len();
+            // Two differ, and are shown however long they are.
+            if self.shares >= 2 && size > self.left {
+                break;
+            }
+            (self.shares, self.left) = (self.shares + 1, self.left.saturating_sub(size));
+            written.push(json!({
+                "value": share.value,
+                "from": group_to_value(self.hierarchy.group(share.from)),
+                "defined_by": group_to_value(self.hierarchy.group(share.defined_by)),
+            }));
+        }
+        (!written.is_empty()).then_some(Value::Array(written))
+    }
+
+    fn size(&mut self, index: GroupIndex) -> usize {
+        let hierarchy = self.hierarchy;
+        let size = || group_to_value(hierarchy.group(index)).to_string().len();
+        *self.sizes.entry(index).or_insert_with(size)
+    }
+
+    fn lists<K: ToString>(
+        &mut self,
+        values: &BTreeMap<&K, Vec<ConflictShare<'_>>>,
+    ) -> Option<Value> {
+        let lists = values.iter().filter_map(|(key, it)| Some((key.to_string(), self.list(it)?)));
+        let lists: Map<String, Value> = lists.collect();
+        (!lists.is_empty()).then_some(lists.into())
+    }
+
+    fn by_class(&mut self, classes: &ClassDifferences<'_>) -> Option<Value> {
+        let lists = classes.iter().filter_map(|(key, it)| Some((key.to_string(), self.lists(it)?)));
+        let lists: Map<String, Value> = lists.collect();
+        (!lists.is_empty()).then_some(lists.into())
+    }
 }

@@ -206,6 +206,38 @@ fn a_conflict_names_leaf_and_definer_as_whole_groups() {
     assert!(document.get("final_classification").is_none());
 }
 
+/// The details of two groups of 7 KB each that differ in 600 variables had 40 MB.
+#[test]
+fn the_details_of_a_conflict_have_a_limit_and_name_two_groups_however_large() {
+    let variables = |count: usize, value: &str| -> Value {
+        let all = (0..count).map(|it| (format!("v{it:04}"), value.into()));
+        json!({"variables": all.collect::<serde_json::Map<String, Value>>()})
+    };
+    let details = |count: usize, value: &str| {
+        let estate = estate(&[
+            (1, 0, variables(count, value)),
+            (2, 0, variables(count, &format!("{value}b"))),
+        ]);
+        let node = Node::named("n");
+        let explained = classify(&estate, &node).unwrap();
+        let Outcome::Conflict(conflicts) = &explained.outcome else { panic!("a conflict") };
+        conflict_details(&estate.hierarchy, conflicts)["variables"].clone()
+    };
+    assert_eq!(details(100, "a").as_object().unwrap().len(), 100);
+    let many = details(2000, "a");
+    let first = many["v0000"].as_array().unwrap();
+    assert!(first.len() == 2 && first[0]["from"]["variables"]["v1999"] == "a");
+    assert!((1_000_000..5_000_000).contains(&many.to_string().len()), "{}", many.to_string().len());
+    let large = details(2, &"x".repeat(3 << 20));
+    let keys: Vec<(&String, usize)> = large
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, it)| (key, it.as_array().unwrap().len()))
+        .collect();
+    assert_eq!(keys, [(&"v0000".to_owned(), 2)]);
+}
+
 #[test]
 fn config_data_is_flat_for_hiera() {
     let estate = estate(&[(
