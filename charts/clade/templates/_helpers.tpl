@@ -97,20 +97,26 @@ is less, and for a size in another form than 1Gi.
 {{- end }}
 {{- end }}
 
-{{/* The settings file of the chart: `config`, and a limit of check-ins where none is set and they are in the volume */}}
-{{- define "clade.config" -}}
-{{- $config := deepCopy .Values.config }}
-{{- if not (or .Values.store.existingSecret (hasKey $config "store") (hasKey $config "store-max-bytes")) }}
-{{- with include "clade.storeBytes" . }}{{ $config = set $config "store-max-bytes" . }}{{ end }}
+{{/*
+The limit of check-ins that the container gets as a variable. Empty where they are elsewhere, and where a limit or a settings file comes
+from somewhere else: a variable wins over a file.
+*/}}
+{{- define "clade.storeLimit" -}}
+{{- $isChosen := or .Values.store.existingSecret .Values.existingConfigMap .Values.envFrom (hasKey .Values.config "store") (hasKey .Values.config "store-max-bytes") }}
+{{- range .Values.extraEnv }}
+{{- if has .name (list "CLADE_STORE" "CLADE_STORE_MAX_BYTES" "CLADE_CONFIG") }}{{ $isChosen = true }}{{ end }}
 {{- end }}
-{{- with $config }}{{ toYaml . }}{{ end }}
+{{- range .Values.extraArgs }}
+{{- if regexMatch "^--(store|store-max-bytes|config)(=|$)" . }}{{ $isChosen = true }}{{ end }}
+{{- end }}
+{{- if not $isChosen }}{{ include "clade.storeBytes" . }}{{ end }}
 {{- end }}
 
 {{/* The files that are written into the chart's own ConfigMap */}}
 {{- define "clade.files" -}}
 {{- $files := dict }}
-{{- if not .Values.existingConfigMap }}
-{{- with include "clade.config" . }}{{ $files = set $files "clade.yaml" . }}{{ end }}
+{{- if and .Values.config (not .Values.existingConfigMap) }}
+{{- $files = set $files "clade.yaml" (toYaml .Values.config) }}
 {{- end }}
 {{- with .Values.repository.knownHosts }}{{ $files = set $files "known_hosts" (trim .) }}{{ end }}
 {{- with .Values.repository.verify.allowedSigners }}{{ $files = set $files "allowed_signers" (trim .) }}{{ end }}
@@ -295,7 +301,7 @@ is less, and for a size in another form than 1Gi.
 - --data-dir=/var/lib/clade
 - {{ printf "--listen=%s" (include "clade.bind" (list . 4433)) | quote }}
 - {{ printf "--admin-listen=%s" (include "clade.bind" (list . 4434)) | quote }}
-{{- if or .Values.existingConfigMap (include "clade.config" .) }}
+{{- if or .Values.config .Values.existingConfigMap }}
 - --config={{ if .Values.existingConfigMap }}/etc/clade/settings{{ else }}/etc/clade/config{{ end }}/clade.yaml
 {{- end }}
 {{- if eq $credentials.type "token" }}

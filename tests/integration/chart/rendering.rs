@@ -170,18 +170,25 @@ fn check_ins_fit_into_the_volume_beside_the_mirror() {
         // The daemon's own limit is less, or as much.
         ("persistence: {enabled: true, size: 8Gi}", None),
         ("persistence: {enabled: true, size: 1Ti}", None),
-        ("config: {store-max-bytes: '1000000'}", Some("1000000")),
-        // They are elsewhere, or the file is not the chart's.
+        // They are elsewhere, or the limit may be.
         ("store: {existingSecret: nodes}", None),
         ("config: {store: 'postgres://clade@db/clade'}", None),
+        ("config: {store-max-bytes: '1000000'}", None),
         ("existingConfigMap: own", None),
+        ("envFrom: [{secretRef: {name: own}}]", None),
+        ("extraEnv: [{name: CLADE_STORE, value: 'postgres://clade@db/clade'}]", None),
+        ("extraEnv: [{name: RUST_LOG, value: debug}]", Some("536870912")),
+        ("extraArgs: ['--store', 'postgres://clade@db/clade']", None),
+        ("extraArgs: ['--store-max-bytes=1000000']", None),
+        ("extraArgs: ['--store-facts=none']", Some("536870912")),
     ];
     each_row(rows, |(values, expected)| {
         let Some(objects) = rendered("clade", values) else { return };
         let objects = objects.unwrap();
-        let file = objects.iter().find_map(|it| it["data"]["clade.yaml"].as_str());
-        let settings: Value = serde_yaml::from_str(file.unwrap_or("{}")).unwrap();
-        assert_eq!(settings.get("store-max-bytes").and_then(Value::as_str), expected);
+        let containers = objects.iter().map(|it| &it["spec"]["template"]["spec"]["containers"][0]);
+        let mut variables = containers.filter_map(|it| it["env"].as_array()).flatten();
+        let limit = variables.find(|it| it["name"] == "CLADE_STORE_MAX_BYTES");
+        assert_eq!(limit.and_then(|it| it["value"].as_str()), expected);
     });
 }
 
