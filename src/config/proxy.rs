@@ -103,13 +103,14 @@ pub fn is_this_machine(host: &str) -> bool {
     }
 }
 
-/// Returns whether a list names a host: `*` for every host, a domain with all that is below it, an address or a network.
+/// Returns whether a list names a host: `*` for every host, what names or addresses begin with before a `*`, a domain with
+/// all that is below it, an address or a network.
 fn is_exempt(host: &str, list: &str) -> bool {
     let host = without_brackets(host).trim_end_matches('.').to_ascii_lowercase();
     let address = host.parse::<IpAddr>().ok();
     list.split([',', ' ', '\t']).filter(|it| !it.is_empty()).any(|entry| {
-        if entry == "*" {
-            return true;
+        if let Some(start) = entry.strip_suffix('*') {
+            return host.starts_with(&start.to_ascii_lowercase());
         }
         if let Some(address) = address {
             let entry = without_brackets(entry);
@@ -207,6 +208,9 @@ mod tests {
             ("https://192.0.2.7", "192.0.2.7", true),
             ("https://192.0.2.7", "a 192.0.2.0/24", true),
             ("https://192.0.2.7", "2.7", false),
+            ("https://192.0.2.7", "198.51.* 192.0.*", true),
+            ("https://192.0.2.7", "192.0.3.*", false),
+            ("https://h.example", "H.*", true),
             ("https://[2001:db8::1]", "2001:db8::/32", true),
             ("https://[2001:db8::1]", "[2001:db8::1]", true),
             ("https://127.0.0.1:4433", "", true),

@@ -2,6 +2,7 @@
 //! and old imports have such commits.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use git2::{ErrorClass, ErrorCode, Odb, Oid, Repository};
@@ -11,11 +12,18 @@ use super::regular_file::read_regular;
 /// The file of a repository that names commits whose parents it lacks. A remote learns of it where something is fetched.
 pub(super) const SHALLOW: &str = "shallow";
 
-/// Returns the commits that a file names as [`SHALLOW`] does; none if it cannot be read.
-pub(super) fn commits_in(file: &Path) -> BTreeSet<Oid> {
-    let bytes = read_regular(file).unwrap_or_default();
+/// Returns the commits that a file names as [`SHALLOW`] does; none if there is no such file.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be read.
+pub(super) fn commits_in(file: &Path) -> io::Result<BTreeSet<Oid>> {
+    let bytes = match read_regular(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    text.lines().filter_map(|it| Oid::from_str(it).ok()).collect()
+    Ok(text.lines().filter_map(|it| Oid::from_str(it).ok()).collect())
 }
 
 /// The tree and the parents of a commit.

@@ -338,7 +338,9 @@ impl Mirror {
             let tips: Vec<git2::Oid> = wanted.iter().map(|it| it.target).collect();
             let ends = SourceEnds::read(&source, inner);
             source.copy(attempt, self.options.objects, inner, &tips)?;
-            ends.follow(&source, inner, &self.remote, &self.options);
+            if let Some(ends) = ends {
+                ends.follow(&source, inner, &self.remote, &self.options);
+            }
             return Ok((advertised, picked));
         }
         let address = self.remote.address();

@@ -21,6 +21,8 @@ pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Re
             state.notify();
             true
         }
+        // The end interrupts it, and the next start fetches everything.
+        Err(_) if state.lock().stopping => false,
         Err(error) => {
             tracing::warn!(%error, "objects on disk are damaged, and everything cannot be fetched again");
             state.lock().refetch_failed(Now::read().monotonic);

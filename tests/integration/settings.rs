@@ -399,6 +399,7 @@ fn a_password_file_that_would_be_ignored_ends_the_start() {
         let repository = repository.text_path();
         let mut command = clade(&["serve", "--check", "--repo", &repository, "--store", store]);
         let command = command.env_remove("PGPASSWORD").env("PGPASSFILE", &path);
+        let command = command.env("HOME", directory.path());
         Done::from(command.envs(variables.iter().copied()).output().unwrap())
     };
     let bare = "postgres://clade@db.example.com/clade";
@@ -413,4 +414,9 @@ fn a_password_file_that_would_be_ignored_ends_the_start() {
     assert_eq!(check(0o440, bare, &[("PGPASSWORD", "secret")]).status, 0);
     assert_eq!(check(0o440, "postgres://clade:secret@db.example.com/clade", &[]).status, 0);
     assert_eq!(check(0o440, "sqlite:/nowhere/nodes.sqlite", &[]).status, 0);
+    // The usual file counts where the other one does not.
+    let usual = directory.path().join(".pgpass");
+    std::fs::write(&usual, "db.example.com:5432:clade:clade:secret\n").unwrap();
+    std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(check(0o440, bare, &[]).status, 0);
 }

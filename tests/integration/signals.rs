@@ -49,6 +49,8 @@ fn a_daemon_that_still_reads_its_settings_ends_at_once() {
     for signal in ["-TERM", "-INT"] {
         // It waits for what is never written.
         let mut child = serve(&["--config", "/dev/stdin"]).stdin(Stdio::piped()).spawn().unwrap();
+        // To wait for the child would close it.
+        let _settings = child.stdin.take();
         until_caught(&child);
         send(signal, &child);
         let signalled = Instant::now();
@@ -84,7 +86,7 @@ fn a_daemon_whose_fetch_hangs_while_a_commit_is_live_ends_at_once() {
         "--interval",
         "1s",
     ]);
-    assert_eq!(daemon.get("/readyz").status, 200);
+    daemon.wait_until("a commit is live", |it| it.get("/readyz").status == 200);
     hangs.store(true, Ordering::SeqCst);
     daemon.wait_until("a fetch hangs", |_| hanging.load(Ordering::SeqCst) > 0);
     let signalled = Instant::now();

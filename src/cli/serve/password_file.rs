@@ -1,6 +1,7 @@
 //! The password file of PostgreSQL, checked before the daemon starts: the library ignores one that other users may read,
 //! and the server then refuses a user without a password.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -17,16 +18,17 @@ pub(super) fn check(store: Option<&StoreLocation>) -> Result<()> {
     if url.has_password() || std::env::var_os("PGPASSWORD").is_some() {
         return Ok(());
     }
+    let usual = std::env::home_dir().map(|it| it.join(".pgpass")).filter(|it| it.exists());
+    let usual = usual.map(|it| (why_ignored(&it), it));
     if let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) {
-        if let Some(reason) = why_ignored(&path) {
-            bail!("the password file `{}` of `{VARIABLE}` {reason}", path.display());
+        let Some(reason) = why_ignored(&path) else { return Ok(()) };
+        let reason = format!("the password file `{}` of `{VARIABLE}` {reason}", path.display());
+        // The library reads the usual one then.
+        if !matches!(usual, Some((None, _))) {
+            bail!(reason);
         }
-        return Ok(());
-    }
-    let usual = std::env::home_dir().map(|it| it.join(".pgpass"));
-    if let Some(path) = usual.filter(|it| it.exists())
-        && let Some(reason) = why_ignored(&path)
-    {
+        tracing::warn!("{reason}");
+    } else if let Some((Some(reason), path)) = usual {
         tracing::warn!("the password file `{}` {reason}", path.display());
     }
     Ok(())
@@ -35,14 +37,14 @@ pub(super) fn check(store: Option<&StoreLocation>) -> Result<()> {
 /// Returns why a file is ignored and what to do, as the end of a sentence about it.
 fn why_ignored(path: &Path) -> Option<String> {
     const OTHERWISE: &str = "or write the password into the URL of `CLADE_STORE`";
-    let mode = match std::fs::metadata(path) {
+    let mode = match File::open(path).and_then(|it| it.metadata()) {
         Ok(metadata) => metadata.permissions().mode() & 0o777,
         Err(error) => {
             return Some(format!("cannot be read ({error}): correct the path, {OTHERWISE}"));
         }
     };
-    // A volume of Kubernetes with `fsGroup` has such files, whatever mode it is given.
-    (mode & 0o077 != 0).then(|| {
+    // A volume of Kubernetes with `fsGroup` has such files, whatever mode it is given. The library looks at modes on Linux alone.
+    (cfg!(target_os = "linux") && mode & 0o077 != 0).then(|| {
         format!("is ignored, since its group or others may use it (mode {mode:03o}): `chmod 600` it, {OTHERWISE}")
     })
 }

@@ -178,7 +178,7 @@ impl<'m> Copying<'m> {
 
     /// Notes which commits have no history, as git does: those that were copied alone, and those of the old mirror.
     fn mark_cut(&mut self) -> Result<(), FetchError> {
-        for commit in commits_in(&self.from.path().join(SHALLOW)) {
+        for commit in commits_in(&self.from.path().join(SHALLOW)).unwrap_or_default() {
             if self.exists(commit)? && !self.has_parents(commit) {
                 self.cut.insert(commit);
             }

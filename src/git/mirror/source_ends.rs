@@ -25,11 +25,13 @@ pub(super) struct SourceEnds {
 }
 
 impl SourceEnds {
-    /// Reads them, before anything is copied: what is deepened meanwhile is found out at the next fetch.
-    pub(super) fn read(source: &Source, mirror: &git2::Repository) -> Self {
+    /// Reads them, before anything is copied: what is deepened meanwhile is found out at the next fetch. Where they cannot
+    /// be read, that one finds out all of it.
+    pub(super) fn read(source: &Source, mirror: &git2::Repository) -> Option<Self> {
         let file = mirror.path().join(FILE);
-        let (before, now) = (commits_in(&file), commits_in(&source.directory().join(SHALLOW)));
-        Self { file, before, now }
+        let before = commits_in(&file).ok()?;
+        let now = commits_in(&source.directory().join(SHALLOW)).ok()?;
+        Some(Self { file, before, now })
     }
 
     /// Returns the commits that the source has by now, which come before those that the mirror has.
@@ -42,7 +44,11 @@ impl SourceEnds {
 
     fn note(&self) -> io::Result<()> {
         if self.now.is_empty() {
-            return std::fs::remove_file(&self.file);
+            return match std::fs::remove_file(&self.file) {
+                // Refs beside the branch are fetched by another thread.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
         }
         let lines: Vec<String> = self.now.iter().map(|it| format!("{it}\n")).collect();
         replace_file(&self.file, lines.concat().as_bytes(), Durability::Synced)

@@ -76,7 +76,7 @@ impl Repository {
     pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, ResolveError> {
         let found = self.commit_of(revision);
         found.map_err(|error| match error {
-            _ if self.lacks_history() => error.in_shallow_clone(),
+            _ if self.lacks_history_of(revision) => error.in_shallow_clone(),
             // A mirror may not have been fetched yet.
             _ if matches!(self.branches, Branches::Own) && self.has_no_commit() => {
                 error.in_empty_repository()
@@ -86,8 +86,8 @@ impl Repository {
     }
 
     /// Returns whether the repository is a shallow clone. A mirror may also have commits whose history alone is missing, of
-    /// which other revisions know nothing.
-    fn lacks_history(&self) -> bool {
+    /// which other revisions know nothing; programs ask it for whole ids, and are given no advice.
+    fn lacks_history_of(&self, revision: &str) -> bool {
         let is_branch_cut = || {
             let head = self.target_of("HEAD")?;
             let oldest = *self.log(head, DEEPEST).ok()?.last()?;
@@ -96,7 +96,9 @@ impl Repository {
         self.is_shallow()
             && match self.branches {
                 Branches::Own => true,
-                Branches::Mirrored => is_branch_cut().unwrap_or(false),
+                Branches::Mirrored => {
+                    revision.parse::<CommitId>().is_err() && is_branch_cut().unwrap_or(false)
+                }
             }
     }
 

@@ -84,8 +84,8 @@ impl Applier {
         self.planner.check_all_rights(&*self.store.live()?, &write.request).err()
     }
 
-    /// The refusal of [`Self::denied`] where no commit that is known to be newer changes it: the remote need not be asked. What is read in place
-    /// is newer than what is live, as is a head that is being built or not fetched since a restart.
+    /// The refusal of [`Self::denied`] where no commit that is known to be newer changes it: the remote need not be asked.
+    /// What is read in place is newer than what is live, as is a head that is being built or not fetched since a restart.
     pub(super) fn denied_early(&self, request: &WriteRequest) -> Option<WriteError> {
         let is_settled = self.source.kind() == SourceKind::Remote && {
             let state = self.state.lock();

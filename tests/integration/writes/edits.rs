@@ -172,9 +172,12 @@ fn a_damaged_file_of_edits_is_made_again_from_the_history() {
         let daemon = hub.serve(&[]);
         wait(&daemon);
         assert_eq!(daemon.get(&path(A)).json(), shown);
-        let says = |it: &String| it.contains("edits.json") && it.contains("damaged");
-        let found: Vec<String> = daemon.log_lines().into_iter().filter(says).collect();
-        assert_eq!(found.len(), 1, "{found:?}");
+        let noted = |daemon: &Daemon| {
+            let says = |it: &&String| it.contains("edits.json") && it.contains("damaged");
+            daemon.log_lines().iter().filter(says).count()
+        };
+        daemon.wait_until("the damage is logged", |it| noted(it) > 0);
+        assert_eq!(noted(&daemon), 1, "{:?}", daemon.log_lines());
         daemon.terminate();
         assert_eq!(std::fs::read(&file).unwrap(), whole);
     }
