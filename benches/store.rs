@@ -19,7 +19,8 @@ use clade::internals::hierarchy::{Estate, Hierarchy, root_group};
 use clade::internals::model::{CommitId, Interpolation, Node};
 use clade::internals::snapshot::Snapshot;
 use clade::internals::store::{
-    Answered, CheckIns, NodeFilter, NodeRange, Received, StoreLimits, StoreLocation, StoreSettings,
+    Answered, Certname, CheckIns, NodeFilter, NodeRange, Received, StoreLimits, StoreLocation,
+    StoreSettings,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -138,7 +139,11 @@ fn ask(store: &CheckIns, name: &str, snapshot: &Arc<Snapshot>, facts: &Value, ti
         time,
         transaction_uuid: Some("c5a1a1b6-5a3e-4c0b-9f5e-2f6b0f0f2f11"),
         commit: Some(snapshot.commit),
-        answered: Some(Answered { snapshot: Arc::clone(snapshot), groups }),
+        answered: Some(Answered {
+            snapshot: Arc::clone(snapshot),
+            groups,
+            certname: Certname::AsSent,
+        }),
         name,
         fact: &text,
         trusted: "{\"authenticated\":\"remote\",\"certname\":\"n\",\"extensions\":{}}",

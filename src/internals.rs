@@ -33,7 +33,7 @@ internals! {
 internals! {
     config: PuppetSettings;
     facts: Unlimited read_facts;
-    store: AnswerSummary Answered CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
+    store: AnswerSummary Answered Certname CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
         Received ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
     telemetry: Description Metrics;
 }

@@ -34,7 +34,7 @@ pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
     check_parameter_name, check_settable_variable,
 };
-pub use node::{FACT_DEPTH, Node};
+pub use node::{CERTNAME, FACT_DEPTH, Node};
 pub use number::Decimal;
 pub(crate) use number::Positions;
 pub use rule::{Comparison, Condition, NumberComparison, Order, Path, Segment, Test};

@@ -46,7 +46,9 @@ mod transition;
 mod view;
 mod writer;
 
-pub use check_in::{Answered, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored};
+pub use check_in::{
+    Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored,
+};
 pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, LONGEST_NAME, after};
 pub use counts::{FleetVersion, StoredNodeCounts};

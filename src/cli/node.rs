@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::output::Output;
 use super::shell::word_of_shell;
-use crate::facts::{NodeFacts, read_facts, read_file, with_certname};
+use crate::facts::{NodeFacts, read_facts, read_file};
 use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
@@ -58,10 +58,10 @@ impl NodeArgs {
             ));
         }
         let trusted = match &self.trusted {
-            Some(path) => Some(trusted_file(path)?),
-            None => facts.trusted,
+            Some(path) => trusted_file(path)?,
+            None => facts.trusted.unwrap_or_default(),
         };
-        Ok(Node { name: name.to_owned(), fact: facts.fact, trusted: with_certname(trusted, name) })
+        Ok(Node { name: name.to_owned(), fact: facts.fact, trusted }.with_certname())
     }
 }
 

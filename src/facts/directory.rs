@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::cache::read_cached;
 use super::file::read_file;
-use super::read::{NodeFacts, read_facts, with_certname};
+use super::read::{NodeFacts, read_facts};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use super::text::{WantedFacts, read_wanted};
 use crate::model::{Map, Node, Value, map_memory, value_memory};
@@ -343,8 +343,8 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
         Some(path) => Some(trusted_data_of(&path)?),
     };
     let name = read.name.unwrap_or(stem);
-    let trusted = with_certname(trusted, &name);
-    Ok(ListedNode { node: Node { name, fact: read.fact, trusted }, memory, seen: None })
+    let node = Node { name, fact: read.fact, trusted: trusted.unwrap_or_default() };
+    Ok(ListedNode { node: node.with_certname(), memory, seen: None })
 }
 
 fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {

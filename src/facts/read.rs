@@ -214,15 +214,6 @@ fn only(documents: Vec<DocumentNode>) -> Result<Value, FactsError> {
     }
 }
 
-/// Returns trusted data in which the certname is that of the node, as on a real server.
-pub fn with_certname(trusted: Option<Map<String, Value>>, name: &str) -> Map<String, Value> {
-    let mut trusted = trusted.unwrap_or_default();
-    if !trusted.contains_key("certname") {
-        trusted.insert("certname".to_owned(), name.into());
-    }
-    trusted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-use super::read::{with_certname, without_trusted};
+use super::read::without_trusted;
 use crate::model::{Map, Node, Value};
 
 /// A source of nodes with their facts, such as a directory of files or `PuppetDB`.
@@ -70,8 +70,7 @@ pub struct ListedNode {
 impl ListedNode {
     /// Returns the node of a list with its facts and, beside them, its trusted data.
     pub fn node(name: String, fact: Map<String, Value>, trusted: Map<String, Value>) -> Node {
-        let trusted = with_certname(Some(trusted), &name);
-        Node { name, fact: without_trusted(fact), trusted }
+        Node { name, fact: without_trusted(fact), trusted }.with_certname()
     }
 }
 

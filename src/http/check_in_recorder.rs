@@ -11,7 +11,7 @@ use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::masking::CommitForm;
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIns, Noted, NotedFacts, Received, StoreError};
+use crate::store::{Answered, Certname, CheckIns, Noted, NotedFacts, Received, StoreError};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
@@ -41,15 +41,15 @@ impl CheckInRecorder {
         Self(Arc::new(Inner { check_ins, enc_cache, privacy }))
     }
 
-    /// Records that a node asked, and which snapshot answered.
+    /// Records that a node, as it was sent, asked, and what it was answered.
     pub(super) fn record(
         &self,
         node: &ProvedNode,
         context: &SnapshotContext,
-        groups: &MatchedGroups,
+        answered: Option<Answered>,
         transaction_uuid: Option<String>,
     ) {
-        self.note(node, context, groups, transaction_uuid, NotedFacts::OfNode);
+        self.note(node, context, answered, transaction_uuid, NotedFacts::OfNode);
     }
 
     /// Records the same without the facts that decided the answer: something else keeps them.
@@ -57,22 +57,21 @@ impl CheckInRecorder {
         &self,
         node: &ProvedNode,
         context: &SnapshotContext,
-        groups: &MatchedGroups,
+        answered: Option<Answered>,
     ) {
-        self.note(&node.without_facts(), context, groups, None, NotedFacts::Elsewhere);
+        self.note(&node.without_facts(), context, answered, None, NotedFacts::Elsewhere);
     }
 
     fn note(
         &self,
         node: &ProvedNode,
         context: &SnapshotContext,
-        groups: &MatchedGroups,
+        answered: Option<Answered>,
         transaction_uuid: Option<String>,
         facts: NotedFacts,
     ) {
         let (time, commit) = (Timestamp::now(), Some(context.snapshot.commit));
         let node = self.0.privacy.stored_node(node, Some(&context.snapshot));
-        let answered = context.answered(groups);
         self.0.check_ins.note(Noted {
             time,
             transaction_uuid,
@@ -97,7 +96,7 @@ impl CheckInRecorder {
             time: Timestamp::now(),
             transaction_uuid: request.transaction.as_deref(),
             commit: Some(snapshot.commit),
-            answered: context.answered(groups),
+            answered: context.answered(groups, Certname::AsSent),
             name,
             fact: request.fact,
             trusted: request.trusted,

@@ -23,6 +23,7 @@ use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
 use crate::classification::{self, Match, Outcome, WithheldFacts};
 use crate::facts::RowRoom;
+use crate::model::CERTNAME;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
 
@@ -230,22 +231,25 @@ impl From<StoreError> for ApiError {
 impl CheckInReader {
     /// Writes a check-in; which groups matched is found out by what answers now.
     fn show(&self, check_in: CheckIn, facts: WithFacts) -> types::CheckIn {
-        let node = &check_in.node;
         // Without trusted data that are lost, an explanation would name the wrong groups.
         let snapshot = self.controller.snapshot().ok();
         let snapshot = snapshot.filter(|_| self.check_ins.lost(&check_in).is_none());
+        let CheckIn { time, transaction_uuid, commit, node } = check_in;
+        let has_certname = node.trusted.contains_key(CERTNAME);
+        // As `/enc` classifies it; it is shown as it is kept.
+        let node = node.with_certname();
         // Not the whole document: it has the facts a second time.
         let parts = snapshot.and_then(|snapshot| {
-            let mut explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
+            let mut explained = snapshot.classify(&node, WithheldFacts::Mark).ok()?;
             let rules = explained.matches.iter().map(Match::rule);
-            let matches = check_explanation(rules, node).map(|()| {
+            let matches = check_explanation(rules, &node).map(|()| {
                 let mut matches = classification::match_explanations(&explained);
                 self.privacy.mask_explanation(&mut matches);
                 matches
             });
             // A fact may have been stored before it was masked.
             if let Outcome::Classified(result) = &mut explained.outcome {
-                let shown = self.privacy.masks().node(node);
+                let shown = self.privacy.masks().node(&node);
                 result.show_facts_of(&snapshot.estate, &shown).ok()?;
             }
             let classification = classification::final_classification(&explained);
@@ -256,8 +260,10 @@ impl CheckInReader {
             Ok(explanation) => (explanation, None),
             Err(error) => (Map::new().into(), Some(error.into())),
         };
-        let CheckIn { time, transaction_uuid, commit, node } = check_in;
-        let node = self.privacy.shown(node);
+        let mut node = self.privacy.shown(node);
+        if !has_certname {
+            node.trusted.shift_remove(CERTNAME);
+        }
         let entry = CheckInEntry {
             time,
             // A node in conflict has no classification.

@@ -30,6 +30,7 @@ use crate::hierarchy::GroupIndex;
 use crate::model::{Interpolation, NODE_VALUES};
 use crate::rule::EvaluationError;
 use crate::snapshot::{AnsweredNode, NoDocument};
+use crate::store::Certname;
 use crate::telemetry::ClassificationOutcome;
 
 /// The content type of answers that are written as text.
@@ -136,7 +137,8 @@ fn classify(
     let node = request.submitted(body);
     let groups = index.matching(hierarchy, &node);
     if has_body && request.is_kept() {
-        recorder.record(&node, context, &groups, transaction);
+        let answered = context.answered(&groups, Certname::AsSent);
+        recorder.record(&node, context, answered, transaction);
     }
     if let Some(decisions) = &context.decisions {
         decisions.log_node(&context.snapshot, &node, slice(&groups));
@@ -304,8 +306,7 @@ pub(super) async fn explanation_by_name(
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     let known = lookup.find(&request, TrustedSource::without_body(&request)).await?;
-    // As in the ENC document of the same node.
-    let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
+    let node = known.for_lookup(&context.snapshot, &uri)?;
     let weight = all_groups(&context) + weight(&node);
     TOOLS.run(weight, move || explain(&context, &privacy, node)).await
 }

@@ -31,16 +31,15 @@ use crate::classification::{self, WithheldFacts};
 use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
 use crate::reconcile::Controller;
-use crate::store::Received;
+use crate::store::{Certname, Received};
 use crate::telemetry::ClassificationOutcome;
 
 /// The content type of the ENC document.
 pub(super) const YAML: HeaderValue = HeaderValue::from_static("text/yaml; charset=utf-8");
 
 /// Prints the ENC document.
-fn document(context: &SnapshotContext, node: ProvedNode) -> Result<CachedDocument, ApiError> {
-    let node = node.with_certname();
-    classified(context, &node, WithheldFacts::Refuse, |explanation, result| {
+fn document(context: &SnapshotContext, node: &ProvedNode) -> Result<CachedDocument, ApiError> {
+    classified(context, node, WithheldFacts::Refuse, |explanation, result| {
         let groups: Box<[GroupIndex]> = explanation.matches.iter().map(|it| it.group).collect();
         let is_decided = context.snapshot.is_decided_by(&groups, &node.name);
         let text = Bytes::from(classification::enc_document(result));
@@ -88,7 +87,7 @@ async fn by_name(
         let node = known.for_classification(&lookup.policy, uri)?;
         let weight = weight(&node);
         let print = move || {
-            let document = document(&context, node);
+            let document = document(&context, &node);
             (context, document)
         };
         let (context, document) = NODES.run(weight, print).await?;
@@ -172,17 +171,20 @@ pub(super) async fn with_facts(
             (request.node(known.fact, trusted), kept_facts)
         }
     };
+    let node = node.with_certname();
     let weight = weight(&node);
     let print = move || {
+        let document = document(&context, &node);
         if request.is_kept() {
             let snapshot = &context.snapshot;
             let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
+            let answered = context.answered(&groups, Certname::Completed);
+            let sent = node.as_sent();
             match kept_facts {
-                KeptFacts::All => recorder.record(&node, &context, &groups, None),
-                KeptFacts::None => recorder.record_without_facts(&node, &context, &groups),
+                KeptFacts::All => recorder.record(&sent, &context, answered, None),
+                KeptFacts::None => recorder.record_without_facts(&sent, &context, answered),
             }
         }
-        let document = document(&context, node);
         respond(&context, document.map(|it| it.text))
     };
     NODES.run(weight, print).await
@@ -362,10 +364,11 @@ pub(super) async fn hiera_with_facts(
     let submission = Submission::read(&request, body).await;
     let node = match submission.map_err(|error| privacy.shown_error(error))? {
         Submission::Nothing => return config_data_by_name(&lookup, context, &uri, &request).await,
-        Submission::Facts(node) => node,
+        Submission::Facts(node) => node.with_certname(),
         Submission::Trusted(trusted) => {
             let known = lookup.find(&request, TrustedSource::Request).await?;
-            request.node(known.for_lookup(&context.snapshot, &uri)?.into_node().fact, trusted)
+            let known = known.for_lookup(&context.snapshot, &uri)?.into_node();
+            request.node(known.fact, trusted).with_certname()
         }
     };
     config_data(context, node).await
@@ -386,7 +389,6 @@ async fn config_data_by_name(
 async fn config_data(context: SnapshotContext, node: ProvedNode) -> Result<Response, ApiError> {
     let weight = weight(&node);
     let write = move || {
-        let node = node.with_certname();
         // No facts are put into config data, so none is missed.
         let answer = classified(&context, &node, WithheldFacts::Mark, |_, result| {
             classification::hiera(result)

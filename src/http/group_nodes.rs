@@ -99,26 +99,28 @@ impl<'a> GroupSearch<'a> {
         let unknown = self.members_by_name(unknown)?;
         match self.facts.puppetdb.as_deref() {
             Some(puppetdb) => self.add_puppetdb(puppetdb, unknown, &room)?,
-            None => self.members.extend(unknown.into_iter().map(|it| it.name)),
+            None => self.members.extend(unknown),
         }
         Ok(self.members)
     }
 
-    /// Returns whether a node is in the group.
-    fn is_member(&self, node: &Node) -> Result<bool, ApiError> {
-        Ok(is_member(&self.snapshot.estate.hierarchy, self.group, node)?)
+    /// Returns the name of a node, and whether it is in the group: with its certname, as `/enc` classifies it.
+    fn member(&self, node: Node) -> Result<(String, bool), ApiError> {
+        let node = node.with_certname();
+        let is_member = is_member(&self.snapshot.estate.hierarchy, self.group, &node)?;
+        Ok((node.name, is_member))
     }
 
     /// Returns the nodes that are in the group by their names alone.
-    fn members_by_name(&self, unknown: Vec<Node>) -> Result<Vec<Node>, ApiError> {
+    fn members_by_name(&self, unknown: Vec<Node>) -> Result<Vec<String>, ApiError> {
         // A name alone is classified only where facts are optional, as in `/enc`.
         if self.facts.required {
             return Ok(Vec::new());
         }
         let mut members = Vec::new();
         for node in unknown {
-            if self.is_member(&node)? {
-                members.push(node);
+            if let (name, true) = self.member(node)? {
+                members.push(name);
             }
         }
         Ok(members)
@@ -126,10 +128,11 @@ impl<'a> GroupSearch<'a> {
 
     /// Adds a node whose facts are known, if it is in the group.
     fn add(&mut self, node: Node) -> Result<(), ApiError> {
-        if self.is_member(&node)? {
-            self.members.insert(node.name.clone());
+        let (name, is_member) = self.member(node)?;
+        if is_member {
+            self.members.insert(name.clone());
         }
-        self.settled.insert(node.name);
+        self.settled.insert(name);
         Ok(())
     }
 
@@ -181,7 +184,7 @@ impl<'a> GroupSearch<'a> {
     fn add_puppetdb(
         &mut self,
         puppetdb: &dyn NodeSource,
-        unknown: Vec<Node>,
+        unknown: Vec<String>,
         room: &dyn RowRoom,
     ) -> Result<(), ApiError> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
@@ -189,11 +192,11 @@ impl<'a> GroupSearch<'a> {
         let mut lost = None;
         for_each(puppetdb, query.as_ref(), self.watch, &mut |node| {
             if lost.is_none() && !self.settled.contains(&node.name) {
-                match self.is_member(&node) {
-                    Ok(true) => {
-                        self.members.insert(node.name);
+                match self.member(node) {
+                    Ok((name, true)) => {
+                        self.members.insert(name);
                     }
-                    Ok(false) => {}
+                    Ok((_, false)) => {}
                     Err(error) => lost = Some(error),
                 }
             }
@@ -201,8 +204,8 @@ impl<'a> GroupSearch<'a> {
         if let Some(error) = lost {
             return Err(error);
         }
-        let names = unknown.into_iter().map(|it| it.name);
-        let names: Vec<String> = names.filter(|it| !self.members.contains(it)).collect();
+        let names: Vec<String> =
+            unknown.into_iter().filter(|it| !self.members.contains(it)).collect();
         let mut with_facts = HashSet::new();
         list_named(puppetdb, &names, room, self.watch, &mut |node| {
             if !node.fact.is_empty() {

@@ -17,7 +17,7 @@ pub(super) async fn known(
     request: &NodeRequest,
 ) -> Result<ProvedNode, ApiError> {
     let known = lookup.find(request, TrustedSource::without_body(request)).await?;
-    Ok(known.for_lookup(&context.snapshot, uri)?.with_certname())
+    known.for_lookup(&context.snapshot, uri)
 }
 
 /// Finds what is known of the node of a request, which has an answer: one without gets the error of any other

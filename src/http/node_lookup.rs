@@ -218,22 +218,24 @@ pub(super) enum FactsSource {
 }
 
 impl KnownNode {
-    /// Returns the node to classify: its name and trusted data alone where facts are optional.
+    /// Returns the node to classify, with its certname: its name and trusted data alone where facts are optional.
     pub(super) fn for_classification(
         self,
         policy: &FactsPolicy,
         uri: &OriginalUri,
     ) -> Result<ProvedNode, ApiError> {
-        match self {
-            Self::Facts(node, _) => Ok(node),
-            Self::NoFacts(node) | Self::Name(node) if !policy.required => Ok(node),
+        let node = match self {
+            Self::Facts(node, _) => node,
+            Self::NoFacts(node) | Self::Name(node) if !policy.required => node,
             Self::NoFacts(node) | Self::Name(node) => {
-                Err(ApiError::facts_required(&node.name, uri))
+                return Err(ApiError::facts_required(&node.name, uri));
             }
-        }
+        };
+        Ok(node.with_certname())
     }
 
-    /// Returns the node if its classification is certain: its facts are known, or no rule reads facts.
+    /// Returns the node, with its certname, if its classification is certain: its facts are known, or no rule reads
+    /// facts.
     /// Otherwise a node whose facts are unknown would look like a node without facts.
     pub(super) fn for_lookup(
         self,
@@ -241,8 +243,8 @@ impl KnownNode {
         uri: &OriginalUri,
     ) -> Result<ProvedNode, ApiError> {
         match self {
-            Self::Facts(node, _) => Ok(node),
-            Self::NoFacts(node) if !snapshot.reads_facts() => Ok(node),
+            Self::Facts(node, _) => Ok(node.with_certname()),
+            Self::NoFacts(node) if !snapshot.reads_facts() => Ok(node.with_certname()),
             Self::NoFacts(node) => Err(ApiError::unknown_facts(&node.name, uri)),
             Self::Name(node) => Err(ApiError::unknown_node(&node.name, uri)),
         }

@@ -14,8 +14,9 @@ use super::error::ApiError;
 use super::path_parameter::PathParameter;
 use super::request_context::RequestContext;
 use super::types::NodeBody;
-use crate::facts::{trusted_data, with_certname};
-use crate::model::Node;
+use crate::facts::trusted_data;
+use crate::model::{CERTNAME, Node};
+use crate::store::Certname;
 
 /// A request about a node: the node's name, and whether the caller may speak for it.
 #[derive(Debug)]
@@ -71,30 +72,47 @@ impl NodeRequest {
     /// proves other.
     pub(super) fn node(&self, fact: Map<String, Value>, trusted: Map<String, Value>) -> ProvedNode {
         let trusted = self.proved_trusted().unwrap_or(trusted);
-        ProvedNode(Node { name: self.name.clone(), fact, trusted })
+        let node = Node { name: self.name.clone(), fact, trusted };
+        ProvedNode { node, certname: Certname::AsSent }
     }
 }
 
 /// A node whose trusted data is that of its certificate, where the node itself asks.
 #[derive(Debug)]
-pub(super) struct ProvedNode(Node);
+pub(super) struct ProvedNode {
+    node: Node,
+    certname: Certname,
+}
 
 impl ProvedNode {
     /// Returns the node with its certname among its trusted data: callers who may classify vouch for the
     /// name in the URL.
     pub(super) fn with_certname(mut self) -> Self {
-        self.0.trusted = with_certname(Some(std::mem::take(&mut self.0.trusted)), &self.0.name);
+        if !self.node.trusted.contains_key(CERTNAME) {
+            self.certname = Certname::Completed;
+            self.node = self.node.with_certname();
+        }
+        self
+    }
+
+    /// Returns the node as it was received.
+    pub(super) fn as_sent(mut self) -> Self {
+        if self.certname == Certname::Completed {
+            self.node.trusted.shift_remove(CERTNAME);
+            self.certname = Certname::AsSent;
+        }
         self
     }
 
     /// Returns the node without its facts.
     pub(super) fn without_facts(&self) -> Self {
-        let Node { name, trusted, .. } = &self.0;
-        Self(Node { trusted: trusted.clone(), ..Node::named(name.clone()) })
+        let Node { name, trusted, .. } = &self.node;
+        let node = Node { trusted: trusted.clone(), ..Node::named(name.clone()) };
+        Self { node, certname: self.certname }
     }
 
     pub(super) fn into_node(self) -> Node {
-        self.0
+        self.node
     }
 }
 
@@ -102,7 +120,7 @@ impl std::ops::Deref for ProvedNode {
     type Target = Node;
 
     fn deref(&self) -> &Node {
-        &self.0
+        &self.node
     }
 }
 

@@ -22,7 +22,7 @@ use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
 use crate::reconcile::{Controller, FollowedSnapshot, Freshness, LookupError};
 use crate::snapshot::{AnsweredNode, LiveSnapshot, NoDocument, Snapshot};
-use crate::store::Answered;
+use crate::store::{Answered, Certname};
 use crate::telemetry::Metrics;
 
 const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
@@ -191,12 +191,12 @@ fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
 
 impl SnapshotContext {
     /// Returns what a check-in keeps of the answer; nothing of an answer that the node does not get.
-    pub(super) fn answered(&self, groups: &MatchedGroups) -> Option<Answered> {
+    pub(super) fn answered(&self, groups: &MatchedGroups, certname: Certname) -> Option<Answered> {
         let groups = match groups {
             Ok(groups) => Ok(groups.as_slice().into()),
             Err(error) => Err(error.clone()),
         };
-        let answered = Answered { snapshot: Arc::clone(&self.snapshot), groups };
+        let answered = Answered { snapshot: Arc::clone(&self.snapshot), groups, certname };
         (self.choice == SnapshotChoice::Controller).then_some(answered)
     }
 

@@ -202,6 +202,27 @@ pub struct Answered {
     pub snapshot: Arc<Snapshot>,
     /// The groups that matched, parents first, or why they are not known.
     pub groups: Result<Box<[GroupIndex]>, ClassificationError>,
+    /// Which certname it was answered by.
+    pub certname: Certname,
+}
+
+/// Which certname an answer read of trusted data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certname {
+    /// The one that was sent, or none.
+    AsSent,
+    /// The one that was sent, or else the name of the node.
+    Completed,
+}
+
+impl Certname {
+    /// Returns a node as it was answered.
+    pub(super) fn answered_node(self, node: Node) -> Node {
+        match self {
+            Self::AsSent => node,
+            Self::Completed => node.with_certname(),
+        }
+    }
 }
 
 impl Answered {
@@ -211,7 +232,9 @@ impl Answered {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
         };
-        same_groups && self.snapshot.commit == other.snapshot.commit
+        same_groups
+            && self.snapshot.commit == other.snapshot.commit
+            && self.certname == other.certname
     }
 }
 
@@ -324,7 +347,8 @@ impl Row {
         (fact.unwrap_or("{}"), trusted.unwrap_or("{}"))
     }
 
-    /// Returns the node with what some paths mention of its facts and trusted data.
+    /// Returns the node with what some paths mention of its facts and trusted data, and with the certname that it
+    /// was answered by.
     ///
     /// # Errors
     ///
@@ -336,7 +360,9 @@ impl Row {
     ) -> Result<Node, serde_json::Error> {
         let (fact, trusted) = self.texts();
         let (fact, trusted) = paths.keep_text(fact, trusted)?;
-        Ok(Node { name: name.to_owned(), fact, trusted })
+        let node = Node { name: name.to_owned(), fact, trusted };
+        let certname = self.answered.as_ref().map_or(Certname::AsSent, |it| it.certname);
+        Ok(certname.answered_node(node))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
-use super::check_in::{Answered, FactsBody, FactsPresence, Row};
+use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row};
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
@@ -64,6 +64,7 @@ pub(super) struct PreparedAnswer {
     /// The facts and trusted data that rules and values of the snapshot mention, in JSON.
     pub(super) inputs: Arc<Vec<u8>>,
     pub(super) paths: Arc<PathSet>,
+    pub(super) certname: Certname,
 }
 
 /// An answer that is ready to be written.
@@ -284,7 +285,7 @@ impl Preparation {
         row: &Row,
         answered: &Answered,
     ) -> Result<PreparedAnswer, StoreError> {
-        let Answered { snapshot, groups } = answered;
+        let Answered { snapshot, groups, certname } = answered;
         let paths = self.paths(snapshot);
         let mentioned = row.mentioned(name, &paths.paths);
         let content = match groups {
@@ -303,7 +304,7 @@ impl Preparation {
             .and_then(|Node { fact, trusted, .. }| serde_json::to_vec(&FactsBody { fact, trusted }))
             .unwrap_or_else(|_| row.body.to_vec());
         let (snapshot, inputs) = (Arc::clone(snapshot), Arc::new(inputs));
-        Ok(PreparedAnswer { snapshot, content, inputs, paths })
+        Ok(PreparedAnswer { snapshot, content, inputs, paths, certname: *certname })
     }
 
     /// Returns the answer that follows from some groups, for a node of which nothing else decides.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::check_in::FactsBody;
+use super::check_in::{Certname, FactsBody};
 use super::compression::{pack, unpack};
 use super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn};
 use crate::answer::{AnswerDigest, AnswerRecord, ChangeCause, GivenAnswer, MentionedFacts, cause};
@@ -21,6 +21,8 @@ pub(super) struct AnswerBefore {
     pub(super) given: GivenAnswer,
     /// The facts and trusted data that were known then, in JSON; as far as they are still known.
     pub(super) facts: Option<Arc<Vec<u8>>>,
+    /// Which certname they were answered by, in so far as they do not say it.
+    pub(super) certname: Certname,
 }
 
 /// Returns what changed an answer, and the facts that rules mention and that changed, as they are kept.
@@ -39,6 +41,7 @@ pub(super) fn explain(
     let of_both = of_both.filter(|it| !paths.covers(it)).map(|it| paths.union(it));
     let paths = of_both.as_ref().unwrap_or(paths);
     let old = before.facts.as_deref().and_then(|it| read_node(name, it));
+    let old = old.map(|it| before.certname.answered_node(it));
     let new = check_in.knows_facts(paths).then(|| match &of_both {
         Some(paths) => check_in.row.mentioned(name, paths).ok(),
         // They are found already.

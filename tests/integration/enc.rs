@@ -2,6 +2,7 @@
 
 mod callers;
 mod certificates;
+mod certname;
 mod facts;
 mod fallback;
 mod offline;

@@ -14,7 +14,6 @@ use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
 use crate::diagnostic::closest;
-use crate::facts::with_certname;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, Classes, GroupId, Node, same};
 use crate::snapshot::{Index, classify};
@@ -78,7 +77,8 @@ pub(super) fn node_of(test: &TestCase, facts: &FactFiles) -> Result<Node> {
         fact = read.fact;
         trusted = trusted.or(read.trusted);
     }
-    Ok(Node { name: test.node.clone(), fact, trusted: with_certname(trusted, &test.node) })
+    let trusted = trusted.unwrap_or_default();
+    Ok(Node { name: test.node.clone(), fact, trusted }.with_certname())
 }
 
 fn compare(

@@ -39,7 +39,7 @@ enum RowOutcome<T> {
 
 /// Examines the nodes of a fleet.
 pub(in crate::http) struct Surveyor<'s, T> {
-    /// What is found out of a node, on any thread. The node has at least the paths.
+    /// What is found out of a node, on any thread. The node has at least the paths, and its certname.
     pub(in crate::http) examine: &'s (dyn Fn(Node) -> T + Sync),
     /// What the examination reads of a node.
     pub(in crate::http) paths: &'s MentionedPaths,
@@ -123,7 +123,9 @@ impl<T: Send> Surveyor<'_, T> {
 
     fn examine<R: FleetRow>(&self, rows: Vec<R>) -> Vec<RowOutcome<T>> {
         let examine = |row: R| match row.decode(self.paths) {
-            Ok(Some(FleetNode::Known(node))) => Some(RowOutcome::Examined((self.examine)(node))),
+            Ok(Some(FleetNode::Known(node))) => {
+                Some(RowOutcome::Examined((self.examine)(node.with_certname())))
+            }
             Ok(Some(FleetNode::Bare(node))) => Some(RowOutcome::Bare(node)),
             Ok(None) => None,
             Err(error) => Some(RowOutcome::Unreadable(error)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
+use super::super::check_in::Certname;
 use super::super::compression::decompress;
 use super::super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn};
 use super::super::sql::{SqlValue, Statement, bytes, integer, text};
@@ -110,13 +111,17 @@ impl<'p> CauseFinder<'p> {
             Some(set) => self.covers(connection, set, answer).await?,
             None => false,
         };
-        let facts = match &row.inputs {
-            Some(inputs) if has_all => Some(Arc::clone(inputs)),
-            _ if row.has_facts_of_answer() => whole_facts(connection, row).await?.map(Arc::new),
+        let (facts, certname) = match &row.inputs {
+            // They have the certname that was answered.
+            Some(inputs) if has_all => (Some(Arc::clone(inputs)), Certname::AsSent),
+            // They are as they were sent: one client asks the same way each time.
+            _ if row.has_facts_of_answer() => {
+                (whole_facts(connection, row).await?.map(Arc::new), answer.certname)
+            }
             // What was submitted since then decided nothing.
-            _ => None,
+            _ => (None, Certname::AsSent),
         };
-        Ok(Some(AnswerBefore { given: GivenAnswer { digest, commit }, facts }))
+        Ok(Some(AnswerBefore { given: GivenAnswer { digest, commit }, facts, certname }))
     }
 
     /// Returns whether inputs that were cut for a set of paths have all that the rules of a snapshot mention.

@@ -7,7 +7,7 @@ use super::*;
 use crate::answer::ChangeCause;
 use crate::masking::{CommitForm, StoredExtent, StoredForm};
 use crate::snapshot::Snapshot;
-use crate::store::{Answered, FactChange, Noted, NotedFacts, StoredChange};
+use crate::store::{Answered, Certname, FactChange, Noted, NotedFacts, StoredChange};
 
 with_either_database! {
     what_was_submitted_is_not_what_the_last_answer_was_for
@@ -46,8 +46,11 @@ fn answer(
     stored: Option<StoredExtent>,
 ) {
     let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node("n", facts));
-    let answered =
-        Answered { snapshot: Arc::clone(snapshot), groups: groups.map(Vec::into_boxed_slice) };
+    let answered = Answered {
+        snapshot: Arc::clone(snapshot),
+        groups: groups.map(Vec::into_boxed_slice),
+        certname: Certname::AsSent,
+    };
     let (time, commit) = (Timestamp::from_second(second).unwrap(), Some(snapshot.commit));
     let Some(stored) = stored else {
         store.note(Noted {

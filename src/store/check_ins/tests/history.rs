@@ -10,7 +10,7 @@ use crate::mentioned::MentionedPaths;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 use crate::store::sql::Statement;
-use crate::store::{Answered, NodeFilter, NodeRange, StoredChange};
+use crate::store::{Answered, Certname, NodeFilter, NodeRange, StoredChange};
 
 with_either_database! {
     a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not
@@ -58,8 +58,11 @@ pub(super) fn ask(
 ) -> AnswerRecord {
     let groups = snapshot.index().matching(&snapshot.estate.hierarchy, node);
     let record = AnswerRecord::of_groups(&snapshot.estate, node, groups.as_deref());
-    let answered =
-        Answered { snapshot: Arc::clone(snapshot), groups: groups.map(Vec::into_boxed_slice) };
+    let answered = Answered {
+        snapshot: Arc::clone(snapshot),
+        groups: groups.map(Vec::into_boxed_slice),
+        certname: Certname::AsSent,
+    };
     store.note(Noted {
         time: Timestamp::from_second(second).unwrap(),
         transaction_uuid: None,
