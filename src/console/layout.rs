@@ -112,6 +112,15 @@ pub(super) fn escaped(text: &str) -> String {
     utf8_percent_encode(text, URL_SEGMENT).to_string()
 }
 
+/// Returns a path that a request names if it leads to a page of this daemon, and that of the home page otherwise: a
+/// browser takes what stands behind `//` or `/\` for the name of another host.
+pub(super) fn own_path(path: &str) -> &str {
+    let is_own = path.starts_with('/')
+        && !path.starts_with("//")
+        && path.bytes().all(|it| it.is_ascii_graphic() && it != b'\\');
+    if is_own { path } else { "/" }
+}
+
 impl Links {
     /// Returns the address of a page at the same point of history.
     pub(super) fn to(&self, path: &str) -> String {
@@ -248,6 +257,20 @@ impl PageFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_requests_lead_to_pages_of_this_daemon_alone() {
+        for (path, expected) in [
+            ("/nodes?q=x", "/nodes?q=x"),
+            ("", "/"),
+            ("//evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/a\r\nSet-Cookie: x", "/"),
+        ] {
+            assert_eq!(own_path(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn addresses_keep_the_base_path_and_the_point_of_history() {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::context::{Console, PageError, bare_layout, failed};
 use super::entrance::Entrance;
 use super::gone_pins::GonePins;
-use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped};
+use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped, own_path};
 use super::page;
 use super::session::{ForeignForm, FormOwner};
 use super::state as s;
@@ -71,6 +71,7 @@ impl FromRequestParts<Arc<Console>> for Visit {
         };
         let status = console.api.get(&entrance.asker, "/controller/status").await;
         let status: Status = status.map_err(|error| entrance.refuse(error))?;
+        let path = own_path(&entrance.path);
         let mut visit = Self {
             console: Arc::clone(console),
             asker: entrance.asker.clone(),
@@ -85,14 +86,14 @@ impl FromRequestParts<Arc<Console>> for Visit {
                 directory: status.repository.path.clone(),
                 ..console.links()
             },
-            here: format!("{}{}", console.base_path.as_str(), entrance.path),
+            here: format!("{}{}", console.base_path.as_str(), path),
             parameters: entrance.parameters.clone(),
             point: None,
             answering: OnceLock::new(),
             status,
             now: entrance.now,
         };
-        match visit.find_point(&entrance.path).await {
+        match visit.find_point(path).await {
             Ok(()) => Ok(visit),
             Err(trouble) => Err(visit.fail(trouble)),
         }

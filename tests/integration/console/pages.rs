@@ -428,6 +428,23 @@ fn browsers_get_errors_as_pages_and_programs_as_json() {
     }
 }
 
+/// A browser takes what stands behind `//` or `/\` for the name of a host.
+#[test]
+fn no_page_leads_to_a_host_that_its_address_names() {
+    let fleet = shared_fleet();
+    let html = "Accept: text/html\r\n";
+    for path in ["//evil.example/x", "/\\evil.example/x", "///evil.example/x"] {
+        for query in ["", "?commit=main", "?at=2030-01-01T00:00:00Z&q=x", "?commit=nope"] {
+            let page = fleet.daemon.request_with("GET", &format!("{path}{query}"), html, "").body;
+            for attribute in ["href=\"", "action=\"", "src=\""] {
+                let values = page.split(attribute).skip(1);
+                let led = values.filter(|it| it.starts_with("//") || it.starts_with("/\\"));
+                assert_eq!(led.count(), 0, "{path}{query}: {page}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_the_pages_do_not_take_is_refused_as_the_api_does() {
     let fleet = shared_fleet();
