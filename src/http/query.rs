@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 
 use super::error::ApiError;
 
@@ -18,10 +19,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
         if parts.uri.query().is_none_or(str::is_empty) {
             return Ok(Self(Vec::new()));
         }
-        match Query::<Vec<(String, String)>>::from_request_parts(parts, state).await {
-            Ok(Query(parameters)) => Ok(Self(parameters)),
-            Err(_) => {
-                let query = parts.uri.query().unwrap_or_default();
+        let read = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let query = parts.uri.query().unwrap_or_default();
+        // The reader puts a replacement character where a value is not UTF-8.
+        let is_utf8 = percent_decode_str(query).decode_utf8().is_ok();
+        match read {
+            Ok(Query(parameters)) if is_utf8 => Ok(Self(parameters)),
+            _ => {
                 let message = format!("The query of your request cannot be read: `{query}`.");
                 Err(ApiError::malformed_head(message))
             }
@@ -60,7 +64,9 @@ impl Parameters {
     /// Returns a number.
     pub(super) fn number(&self, name: &str) -> Result<Option<usize>, ApiError> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| ApiError::malformed_number(name, text))
+        // The parser takes a sign, too.
+        let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+        number.map(Some).ok_or_else(|| ApiError::malformed_number(name, text))
     }
 
     /// Returns a count; one that is too large to be written down is as good as all.

@@ -40,6 +40,29 @@ fn the_depth_of_a_tree_is_a_count() {
 }
 
 #[test]
+fn a_query_is_text_and_its_numbers_are_digits() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/web.yaml", WEB)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--writes", "commit"]);
+    for (method, path, kind) in [
+        ("POST", format!("/v1/groups/{WEB_ID}/pin?nodes=%ff"), "malformed-request"),
+        ("POST", format!("/v1/groups/{WEB_ID}/pin?%ff=x&nodes=a"), "malformed-request"),
+        ("POST", "/v1/commands/unpin-from-all?nodes=a%c3".to_owned(), "malformed-request"),
+        ("GET", "/controller/nodes?q=%ff".to_owned(), "malformed-request"),
+        ("GET", "/v1/groups?commit=%ff".to_owned(), "malformed-request"),
+        ("GET", "/controller/query?rule=name%20=%20%ff".to_owned(), "malformed-request"),
+        ("GET", "/v1/groups?limit=%2B1".to_owned(), "malformed-number"),
+        ("GET", "/v1/nodes?offset=%2B0".to_owned(), "malformed-number"),
+    ] {
+        let answer = daemon.request(method, &path, "");
+        let said = (answer.status, answer.json()["kind"].clone());
+        assert_eq!(said, (400, kind.into()), "{method} {path}: {}", answer.body);
+    }
+    assert_eq!(daemon.get("/controller/nodes?q=%C3%BC").status, 200);
+    assert_eq!(daemon.get("/v1/groups?limit=1").json().as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn what_the_catalogue_lacks_is_shown_as_deleted() {
     let repository = GitRepository::new();
     repository.commit(
