@@ -180,7 +180,15 @@ pub(super) fn changes_of_groups(
 }
 
 fn created(id: GroupId, body: &Value) -> Result<Group, Rejection> {
-    Ok(Group { id, ..read_without_id(body)? })
+    let is_readable = |it: &Value| {
+        it.is_null() || it.as_str().is_some_and(|text| text.parse::<GroupId>().is_ok())
+    };
+    // A new group gets an id of its own, whatever is sent; one that cannot be read is a mistake.
+    let group = match body.get("id") {
+        Some(sent) if !is_readable(sent) => read_body(body.clone(), || body.clone())?,
+        _ => read_without_id(body)?,
+    };
+    Ok(Group { id, ..group })
 }
 
 fn put(hierarchy: &Hierarchy, id: GroupId, body: &Value) -> Result<Group, Rejection> {

@@ -50,6 +50,30 @@ fn kind(answer: &Response) -> (u16, Option<String>) {
     (answer.status, kind)
 }
 
+/// As `POST /v1/validate/group` refuses it.
+#[test]
+fn an_id_that_is_none_is_not_the_id_of_a_new_group() {
+    let writing = Writing::new("commit");
+    let daemon = writing.start();
+    for id in [json!("foo"), json!(5), json!([]), json!({})] {
+        let body = put("B", &json!({"id": id}));
+        let answers = ["/v1/groups", "/v1/validate/group"]
+            .map(|it| daemon.request("POST", it, &body))
+            .map(|it| (kind(&it), it.json()));
+        assert_eq!(answers[0], answers[1], "{id}");
+        assert_eq!(answers[0].0, (400, Some("schema-violation".to_owned())), "{id}");
+    }
+    for (name, id) in [("C", json!(null)), ("D", json!(B)), ("E", json!(ROOT))] {
+        let made = post(
+            &daemon,
+            "/v1/groups",
+            &serde_json::from_str(&put(name, &json!({"id": id}))).unwrap(),
+        );
+        assert_eq!(made.status, 303, "{id}: {}", made.body);
+        assert!(!made.header("Location").unwrap().ends_with(id.as_str().unwrap_or("null")), "{id}");
+    }
+}
+
 #[test]
 fn a_pin_of_another_daemon_is_unpinned() {
     let hub = Hub::new(&[("groups/a.yaml", &file(""))]);
