@@ -83,6 +83,22 @@ fn every_state_of_a_commit_is_reported() {
 }
 
 #[test]
+fn waiting_for_a_commit_from_before_the_daemon_ends_where_it_is_invalid() {
+    let repository = GitRepository::new();
+    let valid = repository.commit("valid", &[("groups/a.yaml", &group("A"))]);
+    let invalid = repository.commit("invalid", &[("groups/bad.yaml", BAD)]);
+    repository.commit("mended", &[("groups/bad.yaml", "")]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    let url = format!("http://{}", daemon.address);
+    let wait =
+        |commit: &str, timeout| run(&["wait", commit, "--server", &url, "--timeout", timeout]);
+    let done = wait(&invalid, "20s");
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert_eq!(wait(&valid, "500ms").status, 3);
+}
+
+#[test]
 fn a_revision_means_the_commit_of_the_working_directory() {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
