@@ -17,6 +17,7 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::original_uri::OriginalUri;
 use super::path_parameter::PathParameter;
+use super::query::Parameters;
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
 use super::types::{Environment, Proposed, ProposedBranch};
@@ -26,6 +27,9 @@ use crate::history::Edit;
 use crate::model::{GroupId, hex};
 use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
+
+/// The parameters that choose the snapshot of a read.
+const SNAPSHOT_PARAMETERS: [&str; 2] = ["commit", "at"];
 
 /// How many writes wait at most; each may hold a large body, and its client may be gone.
 const WAITING: usize = 256;
@@ -68,12 +72,24 @@ where
             let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
             return Err(refusal(&controller, &caller, id));
         };
+        check_snapshot(parts, state).await.map_err(ApiError::into_response)?;
         let uri = OriginalUri::of(&parts.uri, &parts.extensions);
         let (path, below_base) = (uri.0.path(), parts.uri.path());
         let base = path.strip_suffix(below_base).unwrap_or_default();
         let api = if below_base.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
         let (prefix, line) = (format!("{base}{api}"), format!("{} {path}", parts.method));
         Ok(Self { writer, caller, line, place: Place { uri, prefix } })
+    }
+}
+
+/// Refuses a write to another commit than that of the branch. The header is for reads: clients may send it always.
+async fn check_snapshot<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(), ApiError> {
+    let parameters = Parameters::from_request_parts(parts, state).await?;
+    match SNAPSHOT_PARAMETERS.into_iter().find(|it| parameters.get(it).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(ApiError::malformed_head(format!(
+            "Writes are made to the branch: leave out the parameter `{name}`."
+        ))),
     }
 }
 

@@ -100,6 +100,7 @@ errors! {
     TranslationErrors { UntranslatableRule, Busy }
     /// Of every write.
     WriteErrors {
+        MalformedRequest,
         ReadOnly: "without `--writes`; `msg` has the file to change",
         WriteConflict: "with `details` of `commit` and `pinned` where the change is on the branch and a pin keeps it from answering",
         InvalidCommit: "with the change the groups would not be valid",

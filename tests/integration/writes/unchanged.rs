@@ -50,6 +50,36 @@ fn kind(answer: &Response) -> (u16, Option<String>) {
     (answer.status, kind)
 }
 
+#[test]
+fn a_write_is_to_the_branch_and_to_no_other_commit() {
+    let writing = Writing::new("commit");
+    let daemon = writing.start();
+    let head = writing.hub.head_id();
+    let body = put("B", &json!({}));
+    for (method, path, body) in [
+        ("DELETE", format!("/v1/groups/{A}"), ""),
+        ("POST", format!("/v1/groups/{A}"), "{}"),
+        ("PUT", format!("/v1/groups/{B}"), &body),
+        ("POST", "/v1/groups".to_owned(), &body),
+        ("POST", "/v1/import-hierarchy".to_owned(), "[]"),
+        ("PUT", "/v1/environments/x".to_owned(), ""),
+        ("DELETE", "/classifier-api/v1/environments/x".to_owned(), ""),
+        ("POST", format!("/v1/groups/{A}/pin"), r#"{"nodes": ["n"]}"#),
+        ("POST", "/v1/commands/unpin-from-all".to_owned(), r#"{"nodes": ["n"]}"#),
+    ] {
+        for query in [format!("commit={head}"), "at=2026-10-03T02:10:00Z".to_owned()] {
+            let answer = daemon.request(method, &format!("{path}?{query}"), body);
+            let refused = (400, Some("malformed-request".to_owned()));
+            assert_eq!(kind(&answer), refused, "{method} {path}?{query}");
+        }
+    }
+    assert_eq!(writing.hub.head_id(), head);
+    let header = format!("X-Clade-Commit: {head}\r\n");
+    let pin = format!("/v1/groups/{A}/pin?nodes=n");
+    let done = daemon.request_with("POST", &pin, &header, "");
+    assert_eq!(done.status, 204, "{}", done.body);
+}
+
 /// As `POST /v1/validate/group` refuses it.
 #[test]
 fn an_id_that_is_none_is_not_the_id_of_a_new_group() {
