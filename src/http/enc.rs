@@ -179,7 +179,7 @@ pub(super) async fn with_facts(
             let snapshot = &context.snapshot;
             let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
             let answered = context.answered(&groups, Certname::Completed);
-            let sent = node.as_sent();
+            let sent = node.into_sent();
             match kept_facts {
                 KeptFacts::All => recorder.record(&sent, &context, answered, None),
                 KeptFacts::None => recorder.record_without_facts(&sent, &context, answered),

@@ -96,7 +96,7 @@ impl ProvedNode {
     }
 
     /// Returns the node as it was received.
-    pub(super) fn as_sent(mut self) -> Self {
+    pub(super) fn into_sent(mut self) -> Self {
         if self.certname == Certname::Completed {
             self.node.trusted.shift_remove(CERTNAME);
             self.certname = Certname::AsSent;
