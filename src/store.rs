@@ -26,6 +26,7 @@ mod housekeeping;
 mod listing;
 mod location;
 mod log_scan;
+mod node_name;
 mod node_order;
 mod on_disk;
 mod opening;
@@ -50,13 +51,14 @@ pub use check_in::{
     Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored,
 };
 pub use check_ins::CheckIns;
-pub(crate) use check_ins::{LARGE_ROW, LONGEST_NAME, after};
+pub(crate) use check_ins::{LARGE_ROW, after};
 pub use counts::{FleetVersion, StoredNodeCounts};
 pub use cursor::NodeCursor;
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
 pub use file::StoreHealth;
 pub use location::{InvalidStoreLocation, StoreLocation};
+pub(crate) use node_name::check_node_name;
 pub use node_order::NodeOrder;
 pub use replicas::{ChangedAnswers, ReplicaName, StoreSize, StoredReplica};
 pub use scan::{ScanExtent, ScannedNode};

@@ -12,7 +12,7 @@ use super::query::Parameters;
 use crate::model::GroupId;
 use crate::reconcile::{Controller, LookupError};
 use crate::snapshot::Snapshot;
-use crate::store::{LONGEST_NAME, NodeCursor, NodeFilter, NodeOrder};
+use crate::store::{NodeCursor, NodeFilter, NodeOrder, check_node_name};
 
 /// A group as a query names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,18 +95,18 @@ fn named(snapshot: &Snapshot, name: &str) -> BTreeSet<GroupId> {
 
 /// Reads a part of a certname.
 fn name_part(text: &str) -> Result<String, ApiError> {
-    if text.len() > LONGEST_NAME {
-        let error = format!("a node's name has at most {LONGEST_NAME} bytes");
+    check_node_name(text).map_err(|error| {
         let shown: String = text.chars().take(64).collect();
-        return Err(ApiError::schema_violation(shown.into(), "NamePart", error.into()));
-    }
+        ApiError::schema_violation(shown.into(), "NamePart", error.to_string().into())
+    })?;
     Ok(text.to_owned())
 }
 
 /// Reads a place in a list.
 fn place(text: &str, order: NodeOrder) -> Result<NodeCursor, ApiError> {
     NodeCursor::parse(text, order.key).map_err(|error| {
-        ApiError::schema_violation(text.into(), "NodeCursor", error.to_string().into())
+        let shown: String = text.chars().take(64).collect();
+        ApiError::schema_violation(shown.into(), "NodeCursor", error.to_string().into())
     })
 }
 

@@ -20,6 +20,7 @@ use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
 use super::listing::KnownState;
 use super::location::StoreLocation;
+use super::node_name::check_node_name;
 use super::pending::Pending;
 use super::queue::{Fresh, Receipt};
 use super::reading::StoredRow;
@@ -38,9 +39,6 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The bytes from which on a row is large: a read waits for memory before it reads such a row.
 pub(crate) const LARGE_ROW: usize = 256 << 10;
-
-/// The bytes of the longest name that is kept; a certname has at most 64.
-pub(crate) const LONGEST_NAME: usize = 1024;
 
 /// How many bytes of rows are read at a time: a list that is being sent holds on to them.
 const READ: usize = 256 << 10;
@@ -446,14 +444,8 @@ fn parse<R: RowContent>(name: &str, origin: &CheckInOrigin, bytes: &[u8]) -> Res
 
 /// Returns an error for a name that no database can hold.
 fn check_name(name: &str) -> Result<(), StoreError> {
-    let problem = if name.len() > LONGEST_NAME {
-        format!("a node's name has at most {LONGEST_NAME} bytes, and this one has {}", name.len())
-    } else if name.contains('\0') {
-        "a node's name has no NUL character".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(StoreError::new(StoreFault::Name, "written", problem))
+    check_node_name(name)
+        .map_err(|error| StoreError::new(StoreFault::Name, "written", error.to_string()))
 }
 
 impl Inner {

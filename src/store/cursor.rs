@@ -4,8 +4,12 @@ use std::fmt;
 
 use sqlx::any::AnyRow;
 
+use super::batch::state_number;
+use super::node_name::check_node_name;
 use super::node_order::{NodeOrder, NodeSortKey, SortDirection};
 use super::sql::{Statement, integer, maybe_integer, maybe_text, text};
+use crate::answer::NodeState;
+use crate::model::EnvironmentName;
 
 /// What stands between the two parts of a place as text; no value has one.
 const SEPARATOR: char = ':';
@@ -38,13 +42,23 @@ impl NodeCursor {
     /// Returns an error for a text that is not one.
     pub fn parse(text: &str, key: NodeSortKey) -> Result<Self, UnknownNodeCursor> {
         let (value, name) = text.split_once(SEPARATOR).ok_or(UnknownNodeCursor)?;
-        let number = || value.parse().map(SortedValue::Number).map_err(|_| UnknownNodeCursor);
+        // It is bound in a statement, and a failure of PostgreSQL at a text closes the store.
+        check_node_name(name).map_err(|_| UnknownNodeCursor)?;
+        let number = || value.parse::<i64>().map_err(|_| UnknownNodeCursor);
+        let is_state = |it: &i64| NodeState::ALL.iter().any(|state| state_number(*state) == *it);
         let value = match (key, value) {
             (NodeSortKey::LastSeen, "") => return Err(UnknownNodeCursor),
             (_, "") => None,
             (NodeSortKey::Certname, _) => return Err(UnknownNodeCursor),
-            (NodeSortKey::Environment, word) => Some(SortedValue::Word(word.to_owned())),
-            (NodeSortKey::LastSeen | NodeSortKey::Since | NodeSortKey::State, _) => Some(number()?),
+            (NodeSortKey::Environment, word) => {
+                let name: EnvironmentName = word.parse().map_err(|_| UnknownNodeCursor)?;
+                Some(SortedValue::Word(name.into()))
+            }
+            (NodeSortKey::State, _) => {
+                let state = number().ok().filter(is_state).ok_or(UnknownNodeCursor)?;
+                Some(SortedValue::Number(state))
+            }
+            (NodeSortKey::LastSeen | NodeSortKey::Since, _) => Some(SortedValue::Number(number()?)),
         };
         Ok(Self { value, name: name.to_owned() })
     }
@@ -142,6 +156,8 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_is_written() {
+        let longest = format!(":{}", "a".repeat(1024));
+        let too_long = format!("{longest}a");
         let rows = [
             (":a", NodeSortKey::Certname, true),
             ("5:a", NodeSortKey::Certname, false),
@@ -151,6 +167,15 @@ mod tests {
             ("-5:a", NodeSortKey::Since, true),
             (":a", NodeSortKey::Since, true),
             ("2:a", NodeSortKey::State, true),
+            (":a", NodeSortKey::State, true),
+            ("3:a", NodeSortKey::State, false),
+            ("-1:a", NodeSortKey::State, false),
+            (":a\0", NodeSortKey::Certname, false),
+            (&longest, NodeSortKey::Certname, true),
+            (&too_long, NodeSortKey::Certname, false),
+            ("a\0:a", NodeSortKey::Environment, false),
+            ("a b:a", NodeSortKey::Environment, false),
+            ("agent-specified:a", NodeSortKey::Environment, true),
             ("production:a", NodeSortKey::Environment, true),
             (":a", NodeSortKey::Environment, true),
             ("a", NodeSortKey::Environment, false),
