@@ -238,12 +238,14 @@ fn sources(explanation: &Explanation<'_>, result: &Final<'_>) -> Value {
 }
 
 /// How many bytes of JSON the details of a conflict have, about: each share has two whole groups, so those of large
-/// groups that differ in many values would be as long as both together squared.
+/// groups that differ in many values would be as long as both together squared. The first value is written however long
+/// it is.
 const DETAILS: usize = 4 << 20;
 
-/// Writes the details of a conflict, with whole groups: the first of them where all would be too long.
+/// Writes the details of a conflict, with whole groups: the first values where all would be too long, each with all its
+/// shares.
 pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
-    let mut writer = DetailsWriter { hierarchy, sizes: BTreeMap::new(), shares: 0, left: DETAILS };
+    let mut writer = DetailsWriter { hierarchy, sizes: BTreeMap::new(), values: 0, left: DETAILS };
     let mut details = Map::new();
     if let Some(environment) = writer.list(&conflicts.environment) {
         details.insert("environment".to_owned(), environment);
@@ -260,35 +262,36 @@ pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Val
     Value::Object(details)
 }
 
-/// Writes the shares of a conflict as long as there is room.
+/// Writes the values of a conflict as long as there is room.
 struct DetailsWriter<'h> {
     hierarchy: &'h Hierarchy,
     /// How long each group is.
     sizes: BTreeMap<GroupIndex, usize>,
-    /// How many are written.
-    shares: usize,
+    /// How many values are written.
+    values: usize,
+    /// How many bytes there is room for; none behind a value that did not fit.
     left: usize,
 }
 
 impl DetailsWriter<'_> {
-    /// Writes the shares of one value; none if there is room for none of them.
+    /// Writes all shares of one value; none if there is no room for all: one side of a conflict explains nothing.
     fn list(&mut self, shares: &[ConflictShare<'_>]) -> Option<Value> {
-        let mut written = Vec::new();
-        for share in shares {
-            let size = self.size(share.from) + self.size(share.defined_by);
-            let size = size + share.value.to_string().len();
-            // Two differ, and are shown however long they are.
-            if self.shares >= 2 && size > self.left {
-                break;
-            }
-            (self.shares, self.left) = (self.shares + 1, self.left.saturating_sub(size));
-            written.push(json!({
-                "value": share.value,
-                "from": group_to_value(self.hierarchy.group(share.from)),
-                "defined_by": group_to_value(self.hierarchy.group(share.defined_by)),
-            }));
+        if shares.is_empty() {
+            return None;
         }
-        (!written.is_empty()).then_some(Value::Array(written))
+        let size: usize = shares.iter().map(|it| self.share_size(it)).sum();
+        if self.values > 0 && size > self.left {
+            self.left = 0;
+            return None;
+        }
+        (self.values, self.left) = (self.values + 1, self.left.saturating_sub(size));
+        let group = |index| group_to_value(self.hierarchy.group(index));
+        let share = |it: &ConflictShare<'_>| json!({"value": it.value, "from": group(it.from), "defined_by": group(it.defined_by)});
+        Some(shares.iter().map(share).collect())
+    }
+
+    fn share_size(&mut self, share: &ConflictShare<'_>) -> usize {
+        self.size(share.from) + self.size(share.defined_by) + share.value.to_string().len()
     }
 
     fn size(&mut self, index: GroupIndex) -> usize {

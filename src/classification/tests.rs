@@ -227,6 +227,10 @@ fn the_details_of_a_conflict_have_a_limit_and_name_two_groups_however_large() {
     let many = details(2000, "a");
     let first = many["v0000"].as_array().unwrap();
     assert!(first.len() == 2 && first[0]["from"]["variables"]["v1999"] == "a");
+    let names: Vec<String> =
+        (0..many.as_object().unwrap().len()).map(|it| format!("v{it:04}")).collect();
+    assert!(many.as_object().unwrap().keys().eq(&names), "no value between is left out");
+    assert!(many.as_object().unwrap().values().all(|it| it.as_array().unwrap().len() == 2));
     assert!((1_000_000..5_000_000).contains(&many.to_string().len()), "{}", many.to_string().len());
     let large = details(2, &"x".repeat(3 << 20));
     let keys: Vec<(&String, usize)> = large
