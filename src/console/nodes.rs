@@ -165,9 +165,9 @@ async fn list(visit: &Visit, filter: &TypedFilter) -> Result<FoundNodes, PageErr
     let route = format!("{export}{separator}limit={PAGE}&offset={offset}{after}");
     let page: NodePage = visit.get(&route).await?;
     let address = visit.links().to(&format!("/nodes{}", filter.query("answered_by")));
-    let pager = Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address);
+    let part = (offset, page.nodes.len(), PAGE);
     Ok(FoundNodes {
-        pager: pager.with_place(page.next.as_deref()),
+        pager: Pager::with_place(page.total, part, &address, page.next.as_deref()),
         export: visit.links().plain(&format!("{export}{separator}limit=1000")),
         headings: SORTABLE.map(|it| filter.heading(it, visit.links())).into(),
         page,

@@ -22,13 +22,7 @@ impl Pager {
         (offset, shown, limit): (usize, usize, usize),
         address: &str,
     ) -> Self {
-        let at = |offset: usize| {
-            let separator = if address.contains('?') { '&' } else { '?' };
-            match offset {
-                0 => address.to_owned(),
-                offset => format!("{address}{separator}offset={offset}"),
-            }
-        };
+        let at = |offset: usize| part_at(address, offset);
         let end = offset.saturating_add(shown);
         let is_beyond = shown == 0 && total > 0;
         Self {
@@ -41,16 +35,33 @@ impl Pager {
         }
     }
 
-    /// Has the link to the next part name the place where that begins, if it is known.
-    pub(super) fn with_place(self, place: Option<&str>) -> Self {
-        let Some(place) = place else { return self };
-        let next = self.next.map(|it| format!("{it}&after={}", escaped(place)));
-        Self { next, ..self }
+    /// Describes a part of a list that says itself where the next one begins, if there is one: items that are gone by now
+    /// make the list shorter than the numbers of its parts.
+    pub(super) fn with_place(
+        total: u64,
+        (offset, shown, limit): (usize, usize, usize),
+        address: &str,
+        place: Option<&str>,
+    ) -> Self {
+        let at_next = |place: &str| {
+            let next = part_at(address, offset.saturating_add(shown));
+            format!("{next}&after={}", escaped(place))
+        };
+        Self { next: place.map(at_next), ..Self::new(total, (offset, shown, limit), address) }
     }
 
     /// Returns whether this part is behind the end of a list that is not empty.
     pub(super) fn is_beyond(&self) -> bool {
         self.start.is_some()
+    }
+}
+
+/// Returns the address of the part of a list that begins at an offset.
+fn part_at(address: &str, offset: usize) -> String {
+    let separator = if address.contains('?') { '&' } else { '?' };
+    match offset {
+        0 => address.to_owned(),
+        offset => format!("{address}{separator}offset={offset}"),
     }
 }
 
@@ -65,6 +76,21 @@ pub(super) fn query(parameters: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_part_is_linked_exactly_if_its_place_is_known() {
+        let next = Some("/nodes?offset=100&after=5%3Aa".to_owned());
+        for (total, place, expected) in [
+            (120, Some("5:a"), next.clone()),
+            // Nodes of the first part were forgotten, and others are still behind this one.
+            (90, Some("5:a"), next),
+            (120, None, None),
+        ] {
+            let pager = Pager::with_place(total, (50, 50, 50), "/nodes", place);
+            assert_eq!(pager.next, expected, "{total} {place:?}");
+            assert_eq!(pager.previous.as_deref(), Some("/nodes"));
+        }
+    }
 
     #[test]
     fn a_part_behind_the_end_leads_to_the_first() {
