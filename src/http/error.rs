@@ -162,10 +162,10 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
-    /// What an explanation repeats of facts takes more than so many MiB.
-    pub(super) fn explanation_too_large(most: usize) -> Self {
+    /// What an explanation repeats of facts takes more than so many MiB; `advice` says what to do in its place.
+    pub(super) fn explanation_too_large(most: usize, advice: &str) -> Self {
         let message = format!(
-            "The explanation is too large: the comparisons of its rules show over {most} MiB of facts. Ask about one group (`GET /controller/nodes/NAME/membership?group=ID`), or run `clade explain` in a clone of the repository."
+            "The explanation is too large: the comparisons of its rules show over {most} MiB of facts. {advice}"
         );
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }

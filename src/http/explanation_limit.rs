@@ -16,9 +16,30 @@ pub(super) fn check_explanation<'r>(
     rules: impl IntoIterator<Item = &'r Condition>,
     node: &Node,
 ) -> Result<(), ApiError> {
+    let advice = "Ask about one group (`GET /controller/nodes/NAME/membership?group=ID`), or run `clade explain` in a clone of the repository.";
+    check(rules, node, advice)
+}
+
+/// Checks the same of one group, for which there is no smaller question.
+///
+/// # Errors
+///
+/// Returns 413 `payload-too-large`.
+pub(super) fn check_membership<'r>(
+    rules: impl IntoIterator<Item = &'r Condition>,
+    node: &Node,
+) -> Result<(), ApiError> {
+    check(rules, node, "Run `clade explain` in a clone of the repository.")
+}
+
+fn check<'r>(
+    rules: impl IntoIterator<Item = &'r Condition>,
+    node: &Node,
+    advice: &str,
+) -> Result<(), ApiError> {
     let mut rules = rules.into_iter();
     let left = rules.try_fold(MOST, |left, rule| count_explained(rule, node, left));
-    left.map(|_| ()).ok_or_else(|| ApiError::explanation_too_large(MOST >> 20))
+    left.map(|_| ()).ok_or_else(|| ApiError::explanation_too_large(MOST >> 20, advice))
 }
 
 #[cfg(test)]
@@ -69,6 +90,8 @@ mod tests {
                 let kind = (!is_shown).then_some("payload-too-large");
                 let expected = if is_shown { 200 } else { 413 };
                 assert_eq!((status, answer["kind"].as_str()), (expected, kind), "{path}");
+                let advises = answer["msg"].as_str().is_some_and(|it| it.contains("/membership"));
+                assert_eq!(advises, !is_shown && *path != membership, "{path}: {}", answer["msg"]);
             }
             let (status, listed) = ask(&fixture, "GET", "/v1/nodes?facts=true", "").await;
             let entry = &listed[0]["check_ins"][0];

@@ -14,7 +14,7 @@ use super::classify::classified;
 use super::compute::{TOOLS, weight};
 use super::enc::YAML;
 use super::error::ApiError;
-use super::explanation_limit::check_explanation;
+use super::explanation_limit::check_membership;
 use super::known_node::{answered, known};
 use super::node_lookup::NodeLookup;
 use super::node_request::{NodeRequest, ProvedNode};
@@ -140,7 +140,7 @@ pub(super) async fn membership(
     let explain = move || {
         let hierarchy = &context.snapshot.estate.hierarchy;
         let rules = hierarchy.lineage(group).filter_map(|it| hierarchy.group(it).rule.as_deref());
-        let checked = check_explanation(rules, &node);
+        let checked = check_membership(rules, &node);
         context.json(checked.map(|()| membership_of(hierarchy, group, &node.into_node(), &privacy)))
     };
     TOOLS.run(weight, explain).await
