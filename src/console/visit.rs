@@ -205,7 +205,11 @@ impl Visit {
             Some(commit) => at(path, commit),
             None => path.to_owned(),
         };
-        Ok(self.console.api.get_text(&self.asker, &path).await?)
+        let (text, commit) = self.console.api.get_text(&self.asker, &path).await?;
+        if let Some(commit) = commit {
+            self.answering(commit);
+        }
+        Ok(text)
     }
 
     /// Returns the commit that every answer for the page has to be from; none before the first.

@@ -319,14 +319,18 @@ impl InProcessApi {
         self.services.live.listen(read)
     }
 
-    /// Asks a route for a text.
+    /// Asks a route for a text, and for the commit that answers.
     ///
     /// # Errors
     ///
     /// Returns the error of the route.
-    pub async fn get_text(&self, asker: &Asker, path: &str) -> Result<String, InProcessError> {
+    pub async fn get_text(
+        &self,
+        asker: &Asker,
+        path: &str,
+    ) -> Result<(String, Option<CommitId>), InProcessError> {
         let answer = self.send(asker, Method::GET, path, Bytes::new()).await?;
-        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+        Ok((String::from_utf8_lossy(&answer.body).into_owned(), answer.commit))
     }
 
     /// Asks a route for a document.
