@@ -48,8 +48,8 @@ struct NodeView {
     trusted: String,
     why: Option<Why>,
     asked: String,
-    /// Whether the commit explains what the node gets, which takes facts.
-    is_explained: bool,
+    /// Why the commit does not explain what the node gets, which takes facts.
+    unexplained: Option<String>,
 }
 
 /// A group that matches, with the reason.
@@ -138,7 +138,7 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
         conflicts: explanation.as_ref().map(conflicts).unwrap_or_default(),
         // The history of a node that is not stored is empty.
         changes: if stored.is_some() { visit.get(&changes).await? } else { Vec::new() },
-        is_explained: explanation.is_ok(),
+        unexplained: explanation.err().map(PageError::message),
         enc: visit.text_at(&format!("{route}/enc")).await.ok(),
         facts: (facts.len() <= INLINE).then_some(facts),
         trusted: format!("{trusted:#}"),
@@ -403,7 +403,7 @@ impl NodeView {
     }
 
     fn json_address(&self) -> Option<String> {
-        if !self.is_explained {
+        if self.unexplained.is_some() {
             return None;
         }
         let path = format!("/v1/classified/nodes/{}/explanation", escaped(&self.name));

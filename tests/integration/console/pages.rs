@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::estate::{
     SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, large_fleet, links, shared_fleet,
+    wait_for_nodes,
 };
 use crate::program::{Daemon, GitRepository};
 use crate::table::each_row;
@@ -213,11 +214,32 @@ fn the_next_page_begins_behind_the_last_node(daemon: &Daemon) {
     daemon.wait_until("it has moved", |_| page_of("limit=1")["nodes"][0]["name"] != moved.as_str());
     assert!(page(daemon, &next).contains(&expected), "{next} lacks {expected}");
     assert_eq!(page_of("offset=1000").get("next"), None);
-    let wrong = daemon.get("/controller/nodes?sort=last-seen&after=x").json();
-    assert_eq!(
-        (&wrong["kind"], &wrong["details"]["schema"]),
-        (&"schema-violation".into(), &"NodeCursor".into())
-    );
+    // PostgreSQL fails at a NUL, and the store was closed.
+    for (query, schema) in [
+        ("sort=last-seen&after=x", "NodeCursor"),
+        ("sort=state&after=7:a", "NodeCursor"),
+        ("after=:%00", "NodeCursor"),
+        ("q=%00", "NamePart"),
+    ] {
+        let wrong = daemon.get(&format!("/controller/nodes?{query}")).json();
+        let found = (wrong["kind"].as_str(), wrong["details"]["schema"].as_str());
+        assert_eq!(found, (Some("schema-violation"), Some(schema)), "{query}");
+    }
+}
+
+#[test]
+fn a_node_whose_explanation_is_too_large_says_so() {
+    let repository = GitRepository::new();
+    let terms = vec![r#"["=", [fact, x], a]"#; 57].join(", ");
+    let group = format!("name: A\nrule: [or, [\"=\", name, n], {terms}]\n");
+    repository.commit("one", &[("groups/a.yaml", &group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let facts = format!(r#"{{"fact": {{"x": "{}"}}}}"#, "b".repeat(300_000));
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &facts).status, 200);
+    wait_for_nodes(&daemon, 1);
+    let said = text(&page(&daemon, "/nodes/n"));
+    let expected = "It is not known which groups match. The explanation is too large";
+    assert!(said.contains(expected), "{said}");
 }
 
 /// Returns how many nodes a commit has in a list.
