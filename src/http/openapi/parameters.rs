@@ -68,7 +68,7 @@ parameters! {
         Query "sort" text() => "`certname` (the default), `last-seen`, `since`, `state` or `environment`; with `-` before it in the other direction. Nodes that are equal in it stand by name";
         Query "limit" count() => "How many at most: 100 by default, never more than 1,000";
         Query "offset" count() => "How many to leave out first";
-        Query "after" text() => "The `next` of the page before, in place of `offset`: so no node is missed that moves in the list meanwhile, or before which others come or go";
+        Query "after" text() => "The `next` of the page before, in place of `offset`: so no node that stays where it is is missed because others come, go or move; one that moves to before the place is";
     }
     /// A rule to search nodes by.
     RuleParameter {
