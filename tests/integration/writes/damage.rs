@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::remotes::{add_malformed, serve_file_url};
 use super::{Hub, ROOT, create, has_git, post};
 use crate::controller::storage::{may_mount, on_a_small_disk};
+use crate::follow::conditions;
 use crate::git::server::{Server, http_backend};
 use crate::program::{Daemon, clade, run, serve, started_by};
 
@@ -191,6 +192,9 @@ fn a_damaged_commit_is_not_one_that_is_missing_and_is_fetched_again() {
         assert_eq!(asked.json()["kind"], "storage-failed", "{what}");
         assert!(asked.body.contains("is damaged: it is cut short"), "{what}: {}", asked.body);
         daemon.wait_until("the commit is fetched again", |it| ask(it).status == 200);
+        // What read the old mirror just then has everything fetched once more, into packs.
+        let is_mended = |it: &Daemon| !conditions(it).iter().any(|(_, it)| it == "CorruptObjects");
+        daemon.wait_until("nothing is damaged", is_mended);
     }
 }
 
