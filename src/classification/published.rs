@@ -238,12 +238,12 @@ fn sources(explanation: &Explanation<'_>, result: &Final<'_>) -> Value {
 }
 
 /// How many bytes of JSON the details of a conflict have, about: each share has two whole groups, so those of large
-/// groups that differ in many values would be as long as both together squared. The first value is written however long
-/// it is.
+/// groups that differ in many values would be as long as both together squared. Two sides of the first value are written
+/// however long they are.
 const DETAILS: usize = 4 << 20;
 
 /// Writes the details of a conflict, with whole groups: the first values where all would be too long, each with all its
-/// shares.
+/// shares, of the first at least two that differ.
 pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
     let mut writer = DetailsWriter { hierarchy, sizes: BTreeMap::new(), values: 0, left: DETAILS };
     let mut details = Map::new();
@@ -260,6 +260,29 @@ pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Val
         }
     }
     Value::Object(details)
+}
+
+/// Returns two shares that differ, however large they are, and in their order the others for which there is room.
+fn first_sides<'s, 'h>(
+    shares: &'s [ConflictShare<'h>],
+    sizes: &[usize],
+    room: usize,
+) -> Vec<&'s ConflictShare<'h>> {
+    let differs = |it: &ConflictShare<'_>| shares.first().is_some_and(|one| one.value != it.value);
+    let other = shares.iter().position(differs);
+    let is_side = |at: usize| at == 0 || Some(at) == other;
+    let sides: usize =
+        sizes.iter().enumerate().filter(|(at, _)| is_side(*at)).map(|(_, size)| size).sum();
+    let mut left = room.saturating_sub(sides);
+    let fits = |(at, (_, size)): &(usize, (&ConflictShare<'_>, &usize))| {
+        let has_room = is_side(*at) || **size <= left;
+        if !is_side(*at) {
+            // Behind the first that does not fit there is none.
+            left = if has_room { left - **size } else { 0 };
+        }
+        has_room
+    };
+    shares.iter().zip(sizes).enumerate().filter(fits).map(|(_, (share, _))| share).collect()
 }
 
 /// Writes the values of a conflict as long as there is room.
@@ -279,15 +302,22 @@ impl DetailsWriter<'_> {
         if shares.is_empty() {
             return None;
         }
-        let size: usize = shares.iter().map(|it| self.share_size(it)).sum();
-        if self.values > 0 && size > self.left {
+        let sizes: Vec<usize> = shares.iter().map(|it| self.share_size(it)).collect();
+        let size: usize = sizes.iter().sum();
+        let shown: Vec<&ConflictShare<'_>> = if size <= self.left {
+            self.left -= size;
+            shares.iter().collect()
+        } else if self.values == 0 {
+            let room = std::mem::take(&mut self.left);
+            first_sides(shares, &sizes, room)
+        } else {
             self.left = 0;
             return None;
-        }
-        (self.values, self.left) = (self.values + 1, self.left.saturating_sub(size));
+        };
+        self.values += 1;
         let group = |index| group_to_value(self.hierarchy.group(index));
         let share = |it: &ConflictShare<'_>| json!({"value": it.value, "from": group(it.from), "defined_by": group(it.defined_by)});
-        Some(shares.iter().map(share).collect())
+        Some(shown.into_iter().map(share).collect())
     }
 
     fn share_size(&mut self, share: &ConflictShare<'_>) -> usize {

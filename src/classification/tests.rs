@@ -242,6 +242,26 @@ fn the_details_of_a_conflict_have_a_limit_and_name_two_groups_however_large() {
     assert_eq!(keys, [(&"v0000".to_owned(), 2)]);
 }
 
+/// One parent that sets a variable and is long was written for each of the groups below it.
+#[test]
+fn the_first_value_of_a_conflict_has_two_sides_that_differ_and_no_more_leaves_than_fit() {
+    let long = "x".repeat(200 << 10);
+    let mut groups = vec![(1, 0, json!({"variables": {"v": "a", "long": long}}))];
+    groups.extend((2..60).map(|it| (it, 1, json!({}))));
+    groups.push((60, 1, json!({"variables": {"v": "b"}})));
+    let estate = estate(&groups);
+    let node = Node::named("n");
+    let explained = classify(&estate, &node).unwrap();
+    let Outcome::Conflict(conflicts) = &explained.outcome else { panic!("a conflict") };
+    let details = conflict_details(&estate.hierarchy, conflicts);
+    let sides = details["variables"]["v"].as_array().unwrap();
+    let values: Vec<&str> = sides.iter().map(|it| it["value"].as_str().unwrap()).collect();
+    let (last, others) = values.split_last().unwrap();
+    assert!(*last == "b" && others.iter().all(|it| *it == "a"), "{values:?}");
+    assert!((15..25).contains(&others.len()), "{}", others.len());
+    assert!(details.to_string().len() < 5 << 20);
+}
+
 #[test]
 fn config_data_is_flat_for_hiera() {
     let estate = estate(&[(

@@ -204,13 +204,17 @@ impl WaitCommand {
         let daemon = self.daemon.client(TIMEOUT.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
-        let mut is_first = true;
+        let mut is_asked = false;
         loop {
             let answer = CommitAnswer::ask(&daemon, &self.commit)?;
             check_seen(&answer, &self.commit, &daemon)?;
             let end = match answer.state() {
                 // Whether it is valid does not change.
-                Some(CommitState::Older) if is_first => invalid(&daemon, &answer),
+                Some(CommitState::Older) if !is_asked => {
+                    let is_invalid = is_invalid(&daemon, &answer);
+                    is_asked = is_invalid.is_some();
+                    is_invalid.unwrap_or_default().then_some(Exit::Findings)
+                }
                 // What was live was live; what came after it is another question.
                 Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
                 Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
@@ -232,19 +236,22 @@ impl WaitCommand {
                 output.notes(&format!("{said}it does not answer after {:?}", self.timeout));
                 return Ok(Exit::TimedOut);
             }
-            is_first = false;
             std::thread::sleep(PAUSE.min(self.timeout.saturating_sub(began.elapsed())));
         }
     }
 }
 
-/// A commit from before the daemon followed the branch never answers if it is not valid, which the daemon finds out
-/// when it is asked for an answer from it. Without such an answer the commit is waited for.
-fn invalid(daemon: &Client, answer: &CommitAnswer) -> Option<Exit> {
+/// Returns whether a commit from before the daemon followed the branch never answers since it is not valid, or not signed
+/// as it must be; none where the daemon does not say so now. It finds out when it is asked for an answer from the commit.
+fn is_invalid(daemon: &Client, answer: &CommitAnswer) -> Option<bool> {
     let CommitAnswer::Known(commit) = answer else { return None };
+    if !commit.read.valid {
+        return Some(true);
+    }
     let path = format!("/v1/groups?limit=0&commit={}", commit.read.commit);
     let reply = daemon.get_json(&path).ok()?;
-    (error_kind(&reply) == Some(ErrorKind::InvalidCommit)).then_some(Exit::Findings)
+    let is_of_the_moment = reply.status.is_server_error();
+    (!is_of_the_moment).then(|| error_kind(&reply) == Some(ErrorKind::InvalidCommit))
 }
 
 /// A commit that was overtaken answers as soon as the one that overtook it does.

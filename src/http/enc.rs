@@ -31,7 +31,7 @@ use crate::classification::{self, WithheldFacts};
 use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
 use crate::reconcile::Controller;
-use crate::store::{Certname, Received};
+use crate::store::Received;
 use crate::telemetry::ClassificationOutcome;
 
 /// The content type of the ENC document.
@@ -178,7 +178,7 @@ pub(super) async fn with_facts(
         if request.is_kept() {
             let snapshot = &context.snapshot;
             let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
-            let answered = context.answered(&groups, Certname::Completed);
+            let answered = context.answered(&groups, node.certname());
             let sent = node.into_sent();
             match kept_facts {
                 KeptFacts::All => recorder.record(&sent, &context, answered, None),

@@ -95,6 +95,11 @@ impl ProvedNode {
         self
     }
 
+    /// Returns which certname the trusted data has.
+    pub(super) fn certname(&self) -> Certname {
+        self.certname
+    }
+
     /// Returns the node as it was received.
     pub(super) fn into_sent(mut self) -> Self {
         if self.certname == Certname::Completed {

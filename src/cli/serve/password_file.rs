@@ -37,7 +37,11 @@ pub(super) fn check(store: Option<&StoreLocation>) -> Result<()> {
 /// Returns why a file is ignored and what to do, as the end of a sentence about it.
 fn why_ignored(path: &Path) -> Option<String> {
     const OTHERWISE: &str = "or write the password into the URL of `CLADE_STORE`";
-    let mode = match File::open(path).and_then(|it| it.metadata()) {
+    // A pipe would be read here in the place of the library.
+    let mode = match std::fs::metadata(path).and_then(|it| match it.is_file() {
+        true => File::open(path)?.metadata(),
+        false => Ok(it),
+    }) {
         Ok(metadata) => metadata.permissions().mode() & 0o777,
         Err(error) => {
             return Some(format!("cannot be read ({error}): correct the path, {OTHERWISE}"));

@@ -25,12 +25,16 @@ pub(super) struct SourceEnds {
 }
 
 impl SourceEnds {
-    /// Reads them, before anything is copied: what is deepened meanwhile is found out at the next fetch. Where they cannot
-    /// be read, that one finds out all of it.
+    /// Reads them, before anything is copied: what is deepened meanwhile is found out at the next fetch. Where those of
+    /// the source cannot be read, that one finds out all of it.
     pub(super) fn read(source: &Source, mirror: &git2::Repository) -> Option<Self> {
         let file = mirror.path().join(FILE);
-        let before = commits_in(&file).ok()?;
         let now = commits_in(&source.directory().join(SHALLOW)).ok()?;
+        let before = commits_in(&file).unwrap_or_else(|error| {
+            let file = file.display();
+            tracing::warn!(%error, %file, "where the history of the repository ended cannot be read");
+            BTreeSet::new()
+        });
         Some(Self { file, before, now })
     }
 

@@ -95,7 +95,7 @@ fn waiting_for_a_commit_from_before_the_daemon_ends_where_it_is_invalid() {
         |commit: &str, timeout| run(&["wait", commit, "--server", &url, "--timeout", timeout]);
     let done = wait(&invalid, "20s");
     assert_eq!(done.status, 1, "{}", done.stderr);
-    assert_eq!(wait(&valid, "500ms").status, 3);
+    assert_eq!(wait(&valid, "3s").status, 3);
 }
 
 #[test]
