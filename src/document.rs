@@ -17,6 +17,7 @@ mod input;
 mod limits;
 mod node;
 mod place;
+mod plain;
 mod read;
 mod scalar;
 mod text;
@@ -32,6 +33,9 @@ pub use format::format;
 pub use limits::Limits;
 pub use node::{Content, Entry, Node};
 pub use place::{Position, Span};
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use plain::fuzz_plain;
 pub use read::{read, read_counted};
 pub use text::read_text;
 pub use write::{ValueLayout, quote, write, write_indented};

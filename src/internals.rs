@@ -16,7 +16,6 @@ internals! {
     classification: ClassificationError Conflicts Evidence Outcome Version classified classify conflict_details
         explanation is_member matches overlaps to_yaml11;
     diagnostic: Kind Place Severity;
-    document: Limits ValueLayout format read write;
     hierarchy: Estate GroupIndex Hierarchy root_group;
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
@@ -27,6 +26,12 @@ internals! {
     rule: QueryFormat Solver evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: AnsweredNode Index LiveSnapshot NoDocument Snapshot;
     validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate validate_within;
+}
+
+pub mod document {
+    #[cfg(feature = "fuzzing")]
+    pub use crate::document::fuzz_plain;
+    pub use crate::document::{Limits, ValueLayout, format, read, write};
 }
 
 #[cfg(feature = "daemon")]

@@ -1,8 +1,9 @@
-//! Reading a file never panics, its places lie within it, and formatting keeps what it says.
+//! Reading a file never panics, its places lie within it, formatting keeps what it says, and a plain file is read as the
+//! parser reads it.
 #![no_main]
 
 use clade::internals::changeset::ORDER;
-use clade::internals::document::{Limits, format, read};
+use clade::internals::document::{Limits, format, fuzz_plain, read};
 use clade::internals::validation::{FileKind, Search, SourceContent, SourceFile, read_file, validate};
 use libfuzzer_sys::fuzz_target;
 
@@ -15,6 +16,7 @@ const FILES: [(&str, FileKind); 5] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| {
+    fuzz_plain(bytes, &Limits::DEFAULT);
     let contents = read(bytes, &Limits::DEFAULT);
     for fault in &contents.faults {
         assert!(fault.span.start <= fault.span.end);

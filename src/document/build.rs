@@ -316,15 +316,12 @@ impl NodeBuilder<'_> {
         let at = self.at(place.start);
         let rest = self.original.get(at..).unwrap_or_default();
         let comment = rest.trim_start_matches([' ', '\t']);
-        let is_text = |it: char| !it.is_whitespace() && it != '#';
         if comment.len() < rest.len()
-            && comment.strip_prefix('#').is_some_and(|it| it.starts_with(is_text))
+            && let Some(text) = comment::as_value(comment)
         {
             let start = at + rest.len() - comment.len();
-            // YAML ends a line at a carriage return, too.
-            let comment = comment.split(['\n', '\r']).next().unwrap_or_default().trim_end();
-            let span = Span { start: self.place(start), end: self.place(start + comment.len()) };
-            self.in_place_of_values.push((span, bounded(comment.to_owned())));
+            let span = Span { start: self.place(start), end: self.place(start + text.len()) };
+            self.in_place_of_values.push((span, bounded(text.to_owned())));
         }
     }
 

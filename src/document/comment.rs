@@ -22,6 +22,16 @@ pub(super) fn is_ignore(line: &str) -> bool {
     comment.is_some_and(|it| it.trim_start().starts_with(MARK))
 }
 
+/// Returns the comment that begins here, up to the end of its line, if it may have been meant as a value, such as
+/// `#ops`: no blank follows its `#`.
+pub(super) fn as_value(written: &str) -> Option<&str> {
+    let is_text = |it: char| !it.is_whitespace() && it != '#';
+    let is_meant = written.strip_prefix('#').is_some_and(|it| it.starts_with(is_text));
+    // YAML ends a line at a carriage return, too.
+    let comment = written.split(['\n', '\r']).next().unwrap_or_default();
+    is_meant.then(|| comment.trim_end())
+}
+
 /// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment,
 /// in order.
 ///

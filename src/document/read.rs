@@ -4,7 +4,8 @@ use super::build::build;
 use super::contents::Contents;
 use super::count::Count;
 use super::limits::Limits;
-use super::text::read_text;
+use super::plain;
+use super::text::decode;
 
 /// Reads the documents of a file.
 ///
@@ -19,9 +20,17 @@ pub fn read_counted(
     limits: &Limits,
     count: &mut dyn FnMut(usize) -> Count,
 ) -> Contents {
-    let text = match read_text(bytes, limits) {
+    let text = match decode(bytes, limits) {
         Ok(text) => text,
         Err(fault) => return Contents { faults: vec![fault], ..Contents::default() },
     };
-    build(&text, limits, count)
+    // Its values are counted at once, when it is sure that no other reading counts them again; they are not many.
+    let Some((contents, values)) = plain::read(text, limits) else {
+        return build(&text.prepared(), limits, count);
+    };
+    match count(values) {
+        Count::Continue => contents,
+        // The fault has a place, that of the first value: the callers who count do not show it.
+        Count::Stop => build(&text.prepared(), limits, &mut |_| Count::Stop),
+    }
 }

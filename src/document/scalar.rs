@@ -22,23 +22,16 @@ const FOREIGN_BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 /// Resolves a plain scalar.
 pub(super) fn resolve(text: &str) -> Resolved {
     let ambiguous = Resolved::Ambiguous;
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Resolved::Value(Value::Null),
-        "true" | "True" | "TRUE" => return Resolved::Value(true.into()),
-        "false" | "False" | "FALSE" => return Resolved::Value(false.into()),
-        _ => {}
-    }
-    if text.len() <= 5 {
-        let is_one_of = |words: &[&str]| words.iter().any(|it| text.eq_ignore_ascii_case(it));
-        if is_one_of(&["yes", "no", "on", "off", "true", "false"]) {
-            return ambiguous("Ruby reads a boolean");
-        }
-        if is_one_of(&["null"]) {
-            return ambiguous("Ruby reads null");
-        }
-        if is_one_of(&[".inf", "+.inf", "-.inf", ".nan"]) {
-            return ambiguous("JSON has no such number");
-        }
+    let Some(first) = text.bytes().next() else { return Resolved::Value(Value::Null) };
+    // All words begin with one of these and are short, and most scalars are neither.
+    if text.len() <= 5
+        && matches!(
+            first.to_ascii_lowercase(),
+            b'~' | b'n' | b't' | b'f' | b'y' | b'o' | b'.' | b'+' | b'-'
+        )
+        && let Some(resolved) = word(text)
+    {
+        return resolved;
     }
     // Nearly all scalars are ASCII, which takes no time to find out.
     if !text.is_ascii() && text.contains(FOREIGN_BREAKS) {
@@ -50,6 +43,24 @@ pub(super) fn resolve(text: &str) -> Resolved {
         Some('0'..='9' | '+' | '-' | '.') => numeric(text),
         _ => Resolved::Text,
     }
+}
+
+/// Resolves the words of the core schema, and those that are words to other readers.
+fn word(text: &str) -> Option<Resolved> {
+    let is_one_of = |words: &[&str]| words.iter().any(|it| text.eq_ignore_ascii_case(it));
+    Some(match text {
+        "~" | "null" | "Null" | "NULL" => Resolved::Value(Value::Null),
+        "true" | "True" | "TRUE" => Resolved::Value(true.into()),
+        "false" | "False" | "FALSE" => Resolved::Value(false.into()),
+        _ if is_one_of(&["yes", "no", "on", "off", "true", "false"]) => {
+            Resolved::Ambiguous("Ruby reads a boolean")
+        }
+        _ if is_one_of(&["null"]) => Resolved::Ambiguous("Ruby reads null"),
+        _ if is_one_of(&[".inf", "+.inf", "-.inf", ".nan"]) => {
+            Resolved::Ambiguous("JSON has no such number")
+        }
+        _ => return None,
+    })
 }
 
 /// Resolves what starts like a number.

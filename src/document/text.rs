@@ -35,12 +35,39 @@ impl std::fmt::Debug for Text<'_> {
     }
 }
 
-/// Turns the bytes of a file into text.
+/// The text of a file as it stands there.
+#[derive(Clone, Copy)]
+pub(super) struct DecodedText<'b> {
+    /// The byte-order mark before the text, if there is one.
+    pub(super) skipped: &'b str,
+    /// The text.
+    pub(super) original: &'b str,
+}
+
+impl<'b> DecodedText<'b> {
+    /// Prepares the text for the parser.
+    pub(super) fn prepared(self) -> Text<'b> {
+        let Self { skipped, original } = self;
+        let JoinedText { parsed, shifts, pairs } = join_surrogates(original);
+        Text { parsed, original, index: PositionIndex::new(original, skipped, shifts), pairs }
+    }
+}
+
+/// Turns the bytes of a file into text, ready to be parsed.
 ///
 /// # Errors
 ///
 /// Returns a fault for a file that is too large, not UTF-8, or has control characters.
 pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault> {
+    decode(bytes, limits).map(DecodedText::prepared)
+}
+
+/// Turns the bytes of a file into text.
+///
+/// # Errors
+///
+/// Returns a fault for a file that is too large, not UTF-8, or has control characters.
+pub(super) fn decode<'b>(bytes: &'b [u8], limits: &Limits) -> Result<DecodedText<'b>, Fault> {
     if bytes.len() as u64 > limits.file_bytes {
         return Err(too_large(bytes.len() as u64, limits));
     }
@@ -69,8 +96,7 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
         return Err(Fault::new(FaultKind::Malformed, span, message)
             .with_help("write it as an escape in a double-quoted string"));
     }
-    let JoinedText { parsed, shifts, pairs } = join_surrogates(original);
-    Ok(Text { parsed, original, index: PositionIndex::new(original, skipped, shifts), pairs })
+    Ok(DecodedText { skipped, original })
 }
 
 /// Returns the fault of a file that is larger than the limit.
