@@ -31,7 +31,10 @@ impl SpanList {
 
 impl FromIterator<Span> for SpanList {
     fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
-        let mut bytes = Vec::new();
+        /// How many bytes a span takes, mostly.
+        const USUAL: usize = 4;
+        let spans = spans.into_iter();
+        let mut bytes = Vec::with_capacity(USUAL * spans.size_hint().0);
         let mut before = Position::START;
         for Span { start, end } in spans {
             write_position(&mut bytes, before, start);
