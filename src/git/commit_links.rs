@@ -7,10 +7,13 @@ use std::path::Path;
 
 use git2::{ErrorClass, ErrorCode, Odb, Oid, Repository};
 
-use super::regular_file::read_regular;
+use super::regular_file::read_regular_within;
 
 /// The file of a repository that names commits whose parents it lacks. A remote learns of it where something is fetched.
 pub(super) const SHALLOW: &str = "shallow";
+
+/// How large such a file is at most: it has a line for each commit where the history ends.
+pub(super) const SHALLOW_BYTES: u64 = 64 << 20;
 
 /// Returns the commits that a file names as [`SHALLOW`] does; none if there is no such file.
 ///
@@ -18,7 +21,7 @@ pub(super) const SHALLOW: &str = "shallow";
 ///
 /// Returns an error if it cannot be read.
 pub(super) fn commits_in(file: &Path) -> io::Result<BTreeSet<Oid>> {
-    let bytes = match read_regular(file) {
+    let bytes = match read_regular_within(file, SHALLOW_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };

@@ -74,6 +74,13 @@ pub struct Fetched {
     pub head: CommitId,
 }
 
+/// What the remote was asked for.
+struct Brought {
+    advertised: Advertised,
+    /// A repository of this machine that may be shallow, and where it ends.
+    deepened: Option<(Source, SourceEnds)>,
+}
+
 impl Mirror {
     /// Opens the mirror in a data directory, or makes it.
     ///
@@ -292,7 +299,8 @@ impl Mirror {
             let kept = format!("{WATCHED}{source}");
             Ok((vec![Wanted { source, kept, target }], watched))
         };
-        let (advertised, watched) = self.bring(&attempt, &repository, pick)?;
+        let (Brought { advertised, deepened }, watched) =
+            self.bring(&attempt, &repository, pick)?;
         let inner = repository.inner();
         let found = inner.find_object(watched.commit, None).map_err(fail)?;
         let commit = found.into_commit().map_err(|_| {
@@ -302,7 +310,7 @@ impl Mirror {
         commit.tree().map_err(fail)?;
 
         let noted = format!("{WATCHED}{}", watched.name);
-        let _refs = self.lock_refs();
+        let refs = self.lock_refs();
         // What is gone goes first: a branch `a` would be in the way of `a/b`.
         forget_other_watched(&repository, &noted).map_err(fail)?;
         let wanted = self.wanted(&advertised);
@@ -319,7 +327,9 @@ impl Mirror {
         if head.symbolic_target().ok().flatten() != Some(&noted) {
             inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
         }
-
+        drop(refs);
+        // Last: it may take as long as a fetch may, and what was fetched counts whatever becomes of it.
+        self.follow_deepened(deepened, &repository);
         Ok(Fetched { branch: watched.name, head: id_of(commit.id()) })
     }
 
@@ -329,7 +339,7 @@ impl Mirror {
         attempt: &Attempt,
         repository: &Repository,
         pick: impl FnOnce(&Advertised) -> Result<(Vec<Wanted>, T), FetchError>,
-    ) -> Result<(Advertised, T), FetchError> {
+    ) -> Result<(Brought, T), FetchError> {
         let fail = |error: git2::Error| attempt.explain(&error);
         let inner = repository.inner();
         if let Some(source) = Source::open(attempt, &self.remote)? {
@@ -338,10 +348,8 @@ impl Mirror {
             let tips: Vec<git2::Oid> = wanted.iter().map(|it| it.target).collect();
             let ends = SourceEnds::read(&source, inner);
             source.copy(attempt, self.options.objects, inner, &tips)?;
-            if let Some(ends) = ends {
-                ends.follow(&source, inner, &self.remote, &self.options);
-            }
-            return Ok((advertised, picked));
+            let deepened = ends.map(|ends| (source, ends));
+            return Ok((Brought { advertised, deepened }, picked));
         }
         let address = self.remote.address();
         let mut remote = inner.remote_anonymous(&address).map_err(fail)?;
@@ -366,7 +374,14 @@ impl Mirror {
             }
             self.bring_without_history(repository, &specs, error)?;
         }
-        Ok((advertised, picked))
+        Ok((Brought { advertised, deepened: None }, picked))
+    }
+
+    /// Copies what a repository of this machine that was deepened has by now.
+    fn follow_deepened(&self, deepened: Option<(Source, SourceEnds)>, repository: &Repository) {
+        if let Some((source, ends)) = deepened {
+            ends.follow(&source, repository.inner(), &self.remote, &self.options);
+        }
     }
 
     fn open_for_fetch(&self, directory: &Path) -> Result<Repository, FetchError> {

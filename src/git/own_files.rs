@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode};
 
+use super::commit_links::{SHALLOW, SHALLOW_BYTES};
 use super::regular_file::read_regular;
 
 /// The files of a repository that libgit2 reads as a whole, and how large at most each of them is.
@@ -21,7 +22,7 @@ const FILES: [(&str, u64); 12] = [
     ("info/exclude", 16 << 20),
     ("info/grafts", 64 << 20),
     ("logs/HEAD", 4 << 30),
-    ("shallow", 64 << 20),
+    (SHALLOW, SHALLOW_BYTES),
     ("packed-refs", 1 << 30),
     ("index", 4 << 30),
 ];

@@ -29,9 +29,18 @@ pub(super) fn open_regular(path: &Path) -> io::Result<File> {
 ///
 /// As [`open_regular`], and if it cannot be read or is too large.
 pub(super) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    read_regular_within(path, FEW_LINES)
+}
+
+/// Reads a regular file of so many bytes at most.
+///
+/// # Errors
+///
+/// As [`read_regular`].
+pub(super) fn read_regular_within(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path)?.take(FEW_LINES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FEW_LINES {
+    open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)

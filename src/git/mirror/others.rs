@@ -10,9 +10,9 @@ use std::path::Path;
 use git2::{ErrorClass, ErrorCode, Oid, Reference};
 use parking_lot::MutexGuard;
 
-use super::Mirror;
 use super::advertised::Advertised;
 use super::parts::{FetchedOthers, Others, SkippedRef, Wanted};
+use super::{Brought, Mirror};
 use crate::git::failure::{FetchError, FetchFailure, failure_of};
 use crate::git::refs::WATCHED;
 use crate::git::repository::Repository;
@@ -50,11 +50,12 @@ impl Mirror {
     /// Fetches them into the mirror or into one that takes its place.
     pub(super) fn fetch_others_into(&self, directory: &Path) -> Result<FetchedOthers, FetchError> {
         let repository = self.open_for_fetch(directory)?;
-        let advertised = {
+        let Brought { advertised, deepened } = {
             let attempt = Attempt::fetch(&self.remote, &self.options);
             let _entered = attempt.enter();
             self.bring(&attempt, &repository, |_| Ok((Vec::new(), ())))?.0
         };
+        self.follow_deepened(deepened, &repository);
         let watched_moved = has_watched_moved(&repository, &advertised);
         let wanted = self.wanted(&advertised);
         let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
@@ -91,13 +92,15 @@ impl Mirror {
             self.bring(&attempt, repository, |_| Ok((batch.to_vec(), ())))
         };
         match (brought, batch) {
-            (Ok(_), _) => {
-                let _refs = self.lock_refs();
+            (Ok((Brought { deepened, .. }, ())), _) => {
+                let refs = self.lock_refs();
                 for wanted in batch {
                     if let Err(error) = keep(repository, wanted) {
                         self.skip(wanted, error, round);
                     }
                 }
+                drop(refs);
+                self.follow_deepened(deepened, repository);
                 Ok(())
             }
             (Err(error), _) if !is_of_content(error.failure) => Err(error),
