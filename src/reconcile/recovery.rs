@@ -1,6 +1,7 @@
 //! The start: what was live before is live again, and what was known is known again.
 #![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
 use super::activator::Activator;
@@ -29,13 +30,28 @@ pub(super) struct Recovery<'r> {
     pub(super) fetcher: &'r Fetcher,
 }
 
-/// Returns whether a mirror lacks a commit that it may have had. Where it has all commits that its refs lead to, a fetch
-/// brings as much as a mirror that is fetched again has.
-fn may_have_lost(mirror: &Repository, commit: CommitId) -> bool {
-    match mirror.presence(commit) {
-        CommitPresence::Present => false,
-        CommitPresence::Absent => !mirror.has_all_commits(),
-        CommitPresence::Unknown => true,
+/// What a mirror has at the start.
+struct Recovered<'m> {
+    mirror: &'m Repository,
+    /// Whether it has all commits that its refs lead to. All of them are read for that: once.
+    is_complete: OnceCell<bool>,
+}
+
+impl<'m> Recovered<'m> {
+    fn of(mirror: &'m Repository) -> Self {
+        Self { mirror, is_complete: OnceCell::new() }
+    }
+
+    /// Returns whether it lacks a commit that it may have had. Where it has all commits that its refs lead to, a fetch
+    /// brings as much as a mirror that is fetched again has.
+    fn may_have_lost(&self, commit: CommitId) -> bool {
+        match self.mirror.presence(commit) {
+            CommitPresence::Present => false,
+            CommitPresence::Absent => {
+                !self.is_complete.get_or_init(|| self.mirror.has_all_commits())
+            }
+            CommitPresence::Unknown => true,
+        }
     }
 }
 
@@ -45,10 +61,11 @@ impl Recovery<'_> {
     pub(super) fn run(&self) {
         self.recover_contact();
         let repository = self.source.repository();
-        let pinned = self.recover_pin(repository.as_ref().ok());
+        let recovered = repository.as_ref().map(Recovered::of);
+        let pinned = self.recover_pin(recovered.as_ref().ok());
         let last = pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.noted_live());
-        let repository = match repository {
-            Ok(repository) => repository,
+        let recovered = match recovered {
+            Ok(recovered) => recovered,
             Err(error) => {
                 if let Some(commit) = last {
                     let reason = format!("the repository cannot be read: {error}");
@@ -58,30 +75,31 @@ impl Recovery<'_> {
             }
         };
         if let Some(commit) = last
-            && let Err(reason) = self.recover_live(&repository, commit)
+            && let Err(reason) = self.recover_live(&recovered, commit)
         {
             self.note_unrecovered(commit, reason);
         }
         // Also where no commit is live: the head may be valid, and the remote out of reach.
         if self.source.kind() == SourceKind::Remote
-            && let Some(observed) = self.observed_last(&repository)
+            && let Some(observed) = self.observed_last(recovered.mirror)
         {
-            self.fetcher.follow_recovered(&repository, observed);
+            self.fetcher.follow_recovered(recovered.mirror, observed);
         }
     }
 
     /// Returns the commit that was pinned before the restart. A mirror that may have lost it is damaged: then everything is
     /// fetched again, and what becomes of a pin that the journal lost is decided after that.
-    fn recover_pin(&self, repository: Option<&Repository>) -> Option<CommitId> {
+    fn recover_pin(&self, recovered: Option<&Recovered<'_>>) -> Option<CommitId> {
         let is_remote = self.source.kind() == SourceKind::Remote;
+        let repository = recovered.map(|it| it.mirror);
         let find = |commit| repository.map_or(CommitPresence::Unknown, |it| it.presence(commit));
-        let recovered = self.recorder.recovered_pin(|commit| match find(commit) {
+        let recorded = self.recorder.recovered_pin(|commit| match find(commit) {
             CommitPresence::Absent if is_remote => CommitPresence::Unknown,
             found => found,
         });
         let pin = {
             let mut state = self.state.lock();
-            match recovered {
+            match recorded {
                 RecoveredPin::Settled(pin) => state.set_pinned(pin),
                 RecoveredPin::Unsettled(pin) => {
                     tracing::error!(
@@ -94,8 +112,8 @@ impl Recovery<'_> {
             state.pinned()?
         };
         // The first fetch of an empty mirror brings everything anyway.
-        if is_remote && repository.is_some_and(|it| !it.is_bare_of_refs() && may_have_lost(it, pin))
-        {
+        let has_lost = |it: &Recovered<'_>| !it.mirror.is_bare_of_refs() && it.may_have_lost(pin);
+        if is_remote && recovered.is_some_and(has_lost) {
             let message = format!("the mirror lacks the pinned commit {pin}");
             self.state.lock().note_damage(message);
         }
@@ -128,12 +146,13 @@ impl Recovery<'_> {
     }
 
     /// Makes the commit live that was so before, or returns why it cannot be.
-    fn recover_live(&self, repository: &Repository, commit: CommitId) -> Result<(), String> {
+    fn recover_live(&self, recovered: &Recovered<'_>, commit: CommitId) -> Result<(), String> {
+        let repository = recovered.mirror;
         let is_remote = self.source.kind() == SourceKind::Remote;
         // Building it would find damage in a mirror that has none.
         if is_remote
             && repository.presence(commit) == CommitPresence::Absent
-            && !may_have_lost(repository, commit)
+            && !recovered.may_have_lost(commit)
         {
             return Err("it is not in the mirror".to_owned());
         }
