@@ -111,7 +111,7 @@ impl Controller {
     /// Returns an error if one cannot be started.
     pub fn spawn(&self) -> Result<Threads, StartError> {
         let stages = &self.stages;
-        let mut fetching = vec![self.thread("fetcher", &stages.fetcher, Fetcher::run)?];
+        let mut remote = vec![self.thread("fetcher", &stages.fetcher, Fetcher::run)?];
         let mut others = vec![
             self.thread("builder", &stages.builder, Builder::run)?,
             self.thread("edit-history", &stages.edits, EditHistory::run)?,
@@ -119,13 +119,13 @@ impl Controller {
         ];
         if self.follows_a_remote() {
             others.push(self.thread("repacker", &stages.repacker, Repacker::run)?);
-            fetching.push(self.thread("other-refs", &stages.other_refs, OtherRefs::run)?);
+            remote.push(self.thread("other-refs", &stages.other_refs, OtherRefs::run)?);
         }
         if let Some(ForgeStages { reporter, pull_requests, .. }) = &stages.forge {
-            others.push(self.thread("commit-status", reporter, CommitStatusReporter::run)?);
+            remote.push(self.thread("commit-status", reporter, CommitStatusReporter::run)?);
             others.push(self.thread("pull-requests", pull_requests, PullRequestChecker::run)?);
         }
-        Ok(Threads { fetching, others })
+        Ok(Threads { remote, others })
     }
 
     fn thread<S: Send + Sync + 'static>(
@@ -500,21 +500,21 @@ impl Controller {
 /// The threads of a controller.
 #[derive(Debug)]
 pub struct Threads {
-    /// Those that may wait for the remote.
-    fetching: Vec<JoinHandle<()>>,
+    /// Those that may wait for the remote, or for the forge.
+    remote: Vec<JoinHandle<()>>,
     others: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
     /// Waits until they have ended, after [`Controller::stop`] and [`Controller::interrupt`]; for those that may wait
-    /// for the remote no longer than `longest`. Returns whether all have ended.
+    /// for the remote or the forge no longer than `longest`. Returns whether all have ended.
     pub fn join(self, longest: Duration) -> bool {
         let until = Instant::now() + longest;
-        while Instant::now() < until && !self.fetching.iter().all(JoinHandle::is_finished) {
+        while Instant::now() < until && !self.remote.iter().all(JoinHandle::is_finished) {
             std::thread::sleep(STEP);
         }
         let (ended, hanging): (Vec<_>, Vec<_>) =
-            self.fetching.into_iter().partition(JoinHandle::is_finished);
+            self.remote.into_iter().partition(JoinHandle::is_finished);
         for thread in self.others.into_iter().chain(ended) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the reconcile loop panicked");

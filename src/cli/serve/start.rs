@@ -280,7 +280,7 @@ impl Workers {
         // Writes are over: what is still under way with the remote is a fetch, which the next start makes again.
         services.controller.interrupt();
         if !self.controller.join(ending::LAST_WORK) {
-            tracing::warn!("a fetch that hangs is abandoned");
+            tracing::warn!("a fetch or a call of the forge that hangs is abandoned");
         }
         // Last: a standard output that is not read must not keep the others from their end.
         if let Some(decisions) = self.decisions {

@@ -1,9 +1,12 @@
 //! Commit statuses, posted to a forge that only listens.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::{BAD, group, wait_for};
-use crate::forge::{Stub, World};
+use crate::forge::{Fate, Stub, World};
 use crate::program::{Daemon, root, run, serve};
 
 #[test]
@@ -51,6 +54,27 @@ fn every_commit_gets_its_status_once() {
     let again: Vec<String> = stub.calls().split_off(before).into_iter().map(|it| it.path).collect();
     assert!(again.iter().all(|it| it.ends_with(&last)), "said twice: {again:?}");
     daemon.wait_until("both are counted", posted(2));
+}
+
+/// A call of a forge may take ten seconds.
+#[test]
+fn a_forge_that_hangs_does_not_delay_the_end() {
+    let world = World::new();
+    world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let called = Arc::new(AtomicBool::new(false));
+    let stub = Stub::behaving({
+        let called = Arc::clone(&called);
+        move |_| {
+            called.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_mins(10));
+            Fate::Lost
+        }
+    });
+    let daemon = world.start(&stub, "github", &[]);
+    daemon.wait_until("the forge is called", |_| called.load(Ordering::SeqCst));
+    let signalled = Instant::now();
+    assert_eq!(daemon.terminate(), 0);
+    assert!(signalled.elapsed() < Duration::from_secs(9), "{:?}", signalled.elapsed());
 }
 
 #[test]
