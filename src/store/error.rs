@@ -36,6 +36,8 @@ pub enum StoreFault {
     Limit,
     /// The node has a name that no database can hold.
     Name,
+    /// The database cannot hold or compare a value: that of one node or request.
+    Value,
     /// One row cannot be read; the others can.
     Row,
     /// A damaged file is put aside, and may have what is requested.
@@ -71,6 +73,7 @@ impl StoreError {
                 | StoreFault::Locked
                 | StoreFault::Limit
                 | StoreFault::Name
+                | StoreFault::Value
                 | StoreFault::Row
                 | StoreFault::PutAside
         )

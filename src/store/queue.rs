@@ -279,14 +279,30 @@ impl CheckInQueue {
             let noted = node.check_ins.len();
             node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
             dropped += noted - node.check_ins.len();
-            for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
-                node.add(newer);
-            }
-            if !node.check_ins.is_empty() {
-                self.insert(name, node);
-            }
+            self.put_back_node(name, node);
         }
         dropped
+    }
+
+    /// Takes back what could not be written together, what is promised included, to be tried in smaller parts.
+    pub(super) fn put_back_all(&mut self, batch: WriteBatch) {
+        self.writing.clear();
+        for (name, node) in batch.nodes {
+            self.put_back_node(name, node);
+        }
+        self.receipts.extend(batch.receipts);
+        if !self.receipts.is_empty() {
+            self.urgency = Urgency::AtOnce;
+        }
+    }
+
+    fn put_back_node(&mut self, name: String, mut node: QueuedNode) {
+        for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
+            node.add(newer);
+        }
+        if !node.check_ins.is_empty() {
+            self.insert(name, node);
+        }
     }
 
     /// Drops what waits of a node; returns whether something did. What is promised is still written.

@@ -1,5 +1,6 @@
 //! SQL for both databases: connections, statements, and what a failure of theirs means.
 
+mod fault;
 mod statement;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::runtime::Runtime;
 
+use self::fault::fault_of;
 use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
 use crate::priority;
@@ -467,39 +469,4 @@ async fn try_sqlite(options: &AnyConnectOptions) -> Result<(), sqlx::Error> {
 fn failed(dialect: &Dialect, action: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     let dialect = dialect.clone();
     move |error| StoreError::new(fault_of(&dialect, &error), action, error.to_string())
-}
-
-/// The log ends before a row that was written to it.
-const SHORT_READ: u32 = 522;
-
-fn fault_of(dialect: &Dialect, error: &sqlx::Error) -> StoreFault {
-    match (dialect, error) {
-        (Dialect::Sqlite, sqlx::Error::Database(error)) => {
-            let code = error.code().and_then(|it| it.parse::<u32>().ok()).unwrap_or_default();
-            if code == SHORT_READ {
-                return StoreFault::Damaged;
-            }
-            // The lowest byte is the kind.
-            match code & 0xff {
-                11 | 26 => StoreFault::Damaged,
-                13 => StoreFault::DiskFull,
-                5 | 6 => StoreFault::Locked,
-                1 | 9 | 18 | 19 | 20 | 25 => StoreFault::Statement,
-                _ => StoreFault::Io,
-            }
-        }
-        (Dialect::Postgres, sqlx::Error::Database(error)) => match error.code().as_deref() {
-            Some("53100") => StoreFault::DiskFull,
-            Some("55P03") => StoreFault::Locked,
-            _ => StoreFault::Io,
-        },
-        // A value that the schema does not allow: a damaged file, or not one of ours.
-        (
-            Dialect::Sqlite,
-            sqlx::Error::ColumnDecode { .. }
-            | sqlx::Error::Decode(_)
-            | sqlx::Error::ColumnIndexOutOfBounds { .. },
-        ) => StoreFault::Damaged,
-        _ => StoreFault::Io,
-    }
 }

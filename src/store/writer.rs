@@ -15,7 +15,7 @@ use super::file::{StoreFile, StoreHealth};
 use super::former;
 use super::pending::Pending;
 use super::prepared::{Preparation, PreparedNode};
-use super::queue::{Fresh, Urgency};
+use super::queue::{Fresh, Urgency, WriteBatch};
 use super::schedule::{HOUSEKEEPING, HousekeepingSchedule};
 use super::settings::StoreSettings;
 use crate::priority;
@@ -278,6 +278,10 @@ impl StoreWriter {
                 database.save_generation();
                 Ok(Wrote::Some)
             }
+            Err(error) if error.fault == StoreFault::Value => {
+                self.part(batch, &error);
+                Ok(Wrote::Some)
+            }
             Err(error) => {
                 if error.fault == StoreFault::TimedOut {
                     // As a whole it would take as long the next time.
@@ -289,6 +293,26 @@ impl StoreWriter {
                 Err(error)
             }
         }
+    }
+
+    /// Has a batch written in smaller ones, where the database does not take a value of one node in it. The check-ins of
+    /// that one, alone at last, are dropped: no retry helps them.
+    fn part(&self, mut batch: WriteBatch, error: &StoreError) {
+        let nodes = batch.nodes.len();
+        self.batch.store((nodes / 2).max(1), Ordering::Relaxed);
+        let mut queue = self.pending.queue();
+        if nodes > 1 {
+            return queue.put_back_all(batch);
+        }
+        let written = queue.written();
+        drop(queue);
+        batch.answer(|_| Err(error.clone()));
+        let dropped = batch.nodes.values().map(|it| it.check_ins.len()).sum();
+        self.metrics.count_dropped_check_ins(DropReason::StorageFailed, dropped);
+        for node in batch.nodes.keys() {
+            tracing::error!(%node, %error, "check-ins are dropped: the database does not take them");
+        }
+        drop(written);
     }
 
     /// Counts check-ins that the limits refuse, and says so.

@@ -221,6 +221,35 @@ fn while_the_database_is_away_answers_go_on() {
 }
 
 #[test]
+fn a_node_that_the_database_refuses_keeps_no_other_out() {
+    let Some(server) = Postgres::shared() else { return };
+    let (repository, store) = (repository(), server.schema());
+    let daemon = start(&repository, &store);
+    assert_eq!(upload(&daemon, "web1", "Debian"), 201);
+    let schema = store.rsplit_once('=').unwrap().1;
+    server.sql(&format!(
+        "CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN RAISE EXCEPTION 'no such text' USING ERRCODE = '22021'; END$$; \
+         CREATE TRIGGER refuse BEFORE INSERT ON {schema}.nodes FOR EACH ROW \
+         WHEN (NEW.name = 'bad') EXECUTE FUNCTION {schema}.refuse()"
+    ));
+    let all = ["bad", "web2", "web3", "web4", "web5"];
+    for name in all {
+        assert_eq!(ask(&daemon, name, "Suse"), 200);
+    }
+    daemon.wait_until("the others are stored", |it| {
+        names(it) == ["web1", "web2", "web3", "web4", "web5"]
+    });
+    assert_eq!(upload(&daemon, "bad", "Debian"), 503);
+    assert_eq!(upload(&daemon, "web6", "Debian"), 201);
+    assert_eq!(daemon.get("/enc/web6").json()["classes"], json!({"apt": {}}));
+    assert_eq!(conditions(&daemon).as_array().unwrap().len(), 1, "the store is well");
+    let dropped = "clade_check_ins_dropped_total{reason=\"storage-failed\"} 2";
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains(dropped), "{metrics}");
+}
+
+#[test]
 fn the_server_proves_who_it_is_where_that_is_asked_for() {
     let Some(server) = Postgres::shared() else { return };
     let repository = repository();
