@@ -267,6 +267,17 @@ fn what_writes_nodes_yields_to_what_answers() {
     let (_repository, daemon, _) = fleet_with(&["--data-dir", data.path().to_str().unwrap()]);
     assert_eq!(names(&daemon, "").1, 3);
     assert_eq!(daemon.request_with("GET", "/nodes", "Accept: text/html\r\n", "").status, 200);
+    // A thread is named, and yields, only once it runs.
+    let is_settled = |threads: &[(String, i64)]| {
+        let of = |prefix: &str, yields: bool| {
+            let is_one = |it: &&(String, i64)| it.0.starts_with(prefix) && (it.1 == 10) == yields;
+            threads.iter().filter(is_one).count()
+        };
+        let all_yield =
+            |prefix: &str, least: usize| of(prefix, true) >= least && of(prefix, false) == 0;
+        all_yield("people", 2) && all_yield("check-ins", 1) && of("sqlx-sqlite", true) >= 3
+    };
+    daemon.wait_until("the threads yield", |it| is_settled(&threads(it)));
     let threads = threads(&daemon);
     let of = |prefix: &str, niceness: i64| {
         threads.iter().filter(|it| it.0.starts_with(prefix) && it.1 == niceness).count()
@@ -293,10 +304,12 @@ fn what_writes_groups_and_keeps_the_mirror_yields_too() {
     let group =
         json!({"name": "New", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}});
     assert_eq!(daemon.request("POST", "/v1/groups", &group.to_string()).status, 303);
-    let threads = threads(&daemon);
     for name in ["writer", "repacker", "other-refs"] {
-        let of: Vec<i64> = threads.iter().filter(|it| it.0 == name).map(|it| it.1).collect();
-        assert_eq!(of, [10], "{name} of {threads:?}");
+        // A thread is named, and yields, only once it runs.
+        daemon.wait_until(&format!("{name} yields"), |it| {
+            let threads = threads(it);
+            threads.iter().filter(|it| it.0 == name).map(|it| it.1).eq([10])
+        });
     }
 }
 

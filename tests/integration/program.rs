@@ -90,6 +90,13 @@ const HUNG: Duration = Duration::from_mins(5);
 /// How many lines of the log a failing test shows.
 const SHOWN_LINES: usize = 30;
 
+/// Returns the address that a line of the log names, if it is one that a daemon listens on.
+fn listening_address(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("listening on http")?;
+    let (_, address) = rest.split_once("://")?;
+    address.split(' ').next().map(str::to_owned)
+}
+
 impl Daemon {
     /// Starts the daemon on a free port and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
@@ -112,10 +119,7 @@ impl Daemon {
                     kept.pop_front();
                 }
                 drop(kept);
-                let listening = line.split_once("listening on http").map(|(_, rest)| rest);
-                let address = listening.and_then(|it| it.split_once("://"));
-                if let Some((_, address)) = address {
-                    let address = address.split(' ').next().unwrap().to_owned();
+                if let Some(address) = listening_address(&line) {
                     // Later lines are read too, so that the daemon is not held up.
                     sender.send(Ok(address)).ok();
                 } else {
@@ -131,6 +135,14 @@ impl Daemon {
                 Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
             }
         }
+    }
+
+    /// Returns the address of its second listener, which is that of operators.
+    pub(crate) fn admin_address(&self) -> String {
+        let second =
+            |it: &Self| it.log_lines().iter().filter_map(|it| listening_address(it)).nth(1);
+        self.wait_until("it listens for operators", |it| second(it).is_some());
+        second(self).unwrap()
     }
 
     /// Another address of a daemon, which this does not stop.

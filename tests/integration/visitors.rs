@@ -232,10 +232,9 @@ pub(crate) fn addresses(page: &str, attribute: &str) -> BTreeSet<String> {
 fn both_addresses_have_pages_and_no_link_leads_nowhere() {
     let repository = GitRepository::new();
     let head = repository.commit("one", &[("groups/a.yaml", "name: A\n")]);
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let path = repository.text_path();
-    let public = Daemon::start(&["--repo", &path, "--admin-listen", &free.to_string()]);
-    let admin = Daemon::at(&free.to_string());
+    let public = Daemon::start(&["--repo", &path, "--admin-listen", "127.0.0.1:0"]);
+    let admin = Daemon::at(&public.admin_address());
     let checked_in = public.request("POST", "/v1/classified/nodes/web1", "{\"fact\": {}}");
     assert_eq!(checked_in.status, 200, "{}", checked_in.body);
     public.wait_until("the node is listed", |it| it.get("/nodes").body.contains("web1"));

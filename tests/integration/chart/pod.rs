@@ -180,12 +180,12 @@ fn a_rendered_pod_answers_its_probes_and_its_test() {
         let Some(manifests) = render(&path) else { return };
         let documents = documents(&manifests);
         let mut pod = Pod::mount(&["Deployment"], &documents, &secrets);
-        let admin = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         pod.set("--repo", &repository.text_path());
         pod.set("--listen", "127.0.0.1:0");
-        pod.set("--admin-listen", &admin.to_string());
+        pod.set("--admin-listen", "127.0.0.1:0");
         pod.set("--interval", "50ms");
         let daemon = Daemon::launch(clade(&pod.arguments()));
+        let admin = daemon.admin_address();
 
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
             let get = &pod.container[probe]["httpGet"];

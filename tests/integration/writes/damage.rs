@@ -116,7 +116,7 @@ fn a_commit_in_place_is_built_when_its_objects_are_restored() {
             let bytes = std::fs::read(file_of(&objects, object)).unwrap();
             damage(&objects, object);
             for _ in 0..2 {
-                assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 202);
+                fetch(&daemon);
                 daemon.wait_until("the commit is rejected", |it| {
                     let status = it.get("/controller/status").json();
                     let failed = &status["last_failed"];
@@ -125,13 +125,29 @@ fn a_commit_in_place_is_built_when_its_objects_are_restored() {
             }
             std::fs::remove_file(file_of(&objects, object)).ok();
             std::fs::write(file_of(&objects, object), bytes).unwrap();
-            daemon.request("POST", "/controller/reconcile", "");
+            fetch(&daemon);
             daemon.wait_until("the commit answers", |it| {
                 it.get("/v1/groups").header("X-Clade-Commit") == Some(&head)
             });
-            assert_eq!(daemon.get("/controller/status").json()["last_failed"], Value::Null);
+            daemon.wait_until("nothing is wrong any more", |it| {
+                it.get("/controller/status").json()["last_failed"] == Value::Null
+            });
         }
     }
+}
+
+/// Has the branch fetched, and waits until it was: a fetch that is still to come would find the next commit before it is
+/// damaged.
+fn fetch(daemon: &Daemon) {
+    let fetches = |it: &Daemon| -> u64 {
+        let metrics = it.get("/metrics").body;
+        let manual = "clade_source_fetches_total{trigger=\"manual\"";
+        let counts = metrics.lines().filter(|it| it.starts_with(manual));
+        counts.map(|it| it.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    };
+    let before = fetches(daemon);
+    assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 202);
+    daemon.wait_until("the branch was fetched", |it| fetches(it) > before);
 }
 
 #[test]
