@@ -17,7 +17,7 @@ use super::client::{IdentityArgs, error_kind, read_object, read_value, server_of
 use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
-use super::repository::{BudgetArgs, locate};
+use super::repository::{BUDGET_OF_DAEMON, BudgetArgs, locate};
 use crate::answer::NoAnswer;
 use crate::git::Repository;
 use crate::http::types::{BlamedValue, Error, ErrorKind};
@@ -56,7 +56,7 @@ pub(super) struct BlameCommand {
     /// How the values are written
     #[arg(long, value_enum, default_value = "human")]
     format: BlameFormat,
-    /// Ask a daemon, which knows the node's facts: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --repo, --rev, --facts and --trusted]
+    /// Ask a daemon, which knows the node's facts: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --repo, --rev, --facts, --trusted and --commit-budget]
     #[arg(
         long,
         value_name = "URL",
@@ -91,7 +91,11 @@ impl BlameFormat {
 
 impl BlameCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        if self.budget.is_given() && self.server.is_some() {
+            bail!("{BUDGET_OF_DAEMON}");
+        }
         let is_local = self.repo.is_some() || self.rev.is_some() || self.facts.is_given();
+        let is_local = is_local || self.budget.is_given();
         let daemon = || server_of_environment().filter(|_| !is_local);
         match self.server.clone().or_else(daemon) {
             Some(server) => self.ask(&server, output),

@@ -21,7 +21,6 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::FromArgMatches as _;
-use clap::parser::ValueSource;
 use serde_json::Value;
 
 use super::Exit;
@@ -78,9 +77,7 @@ impl EncSettings {
         };
         let matches = file.layer(line)?.matches;
         let enc = Self::from_arg_matches(&matches)?;
-        // In the environment it may be meant for other commands.
-        let is_given = matches.value_source("commit_budget") == Some(ValueSource::CommandLine);
-        if is_given && enc.repo.is_none() {
+        if enc.budget.is_given() && enc.repo.is_none() {
             bail!("`--commit-budget` needs `--repo`: a daemon has a commit budget of its own");
         }
         Ok(enc)

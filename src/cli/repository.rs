@@ -1,5 +1,6 @@
 //! The group repository that a command works on: a working tree or a revision.
 
+mod budget;
 mod discover;
 mod layout_file;
 mod meant_directory;
@@ -18,11 +19,12 @@ use super::shell::word_of_shell;
 use crate::diagnostic::{Colour, Diagnostic, Format, Kind, Report, ShownFindings, first_error};
 use crate::git::{OpenError, Repository};
 use crate::hierarchy::Estate;
-use crate::model::{Budget, BudgetOverride, CommitId, Meter};
+use crate::model::{Budget, CommitId, Meter};
 use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
     Checked, Layout, Search, SourceContent, SourceFile, unread, unread_tests, validate_within,
 };
+pub(super) use budget::{BUDGET_OF_DAEMON, BudgetArgs};
 use discover::discover;
 pub(super) use layout_file::layout_of_directory;
 use meant_directory::MeantDirectory;
@@ -40,26 +42,6 @@ pub(super) struct RepositoryArgs {
     pub(super) rev: Option<String>,
     #[command(flatten)]
     pub(super) budget: BudgetArgs,
-}
-
-/// What a commit or a working tree may cost to read.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct BudgetArgs {
-    /// Change a limit of the commit budget, such as `groups=50000`; repeatable
-    #[arg(
-        long = "commit-budget",
-        value_name = "NAME=NUMBER",
-        env = "CLADE_COMMIT_BUDGET",
-        value_delimiter = ','
-    )]
-    commit_budget: Vec<BudgetOverride>,
-}
-
-impl BudgetArgs {
-    /// Returns what a commit may cost.
-    pub(super) fn budget(&self) -> Budget {
-        Budget::DEFAULT.with(&self.commit_budget)
-    }
 }
 
 /// A repository that has been validated.

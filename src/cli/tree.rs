@@ -14,7 +14,7 @@ use super::client::{IdentityArgs, server_of_environment};
 use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
-use super::repository::RepositoryArgs;
+use super::repository::{BUDGET_OF_DAEMON, RepositoryArgs};
 use crate::classification::{
     ClassificationFault, Explanation, Outcome, WithheldFacts, conclude, matches,
 };
@@ -37,7 +37,7 @@ pub(super) struct ExplainCommand {
     facts: NodeArgs,
     #[command(flatten)]
     masks: MaskArgs,
-    /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without DIR, --rev, --facts and --trusted]
+    /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without DIR, --rev, --facts, --trusted and --commit-budget]
     #[arg(
         long,
         value_name = "URL",
@@ -81,7 +81,11 @@ impl ExplainFormat {
 
 impl ExplainCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        if self.repository.budget.is_given() && self.server.is_some() {
+            bail!("{BUDGET_OF_DAEMON}");
+        }
         let is_local = self.repository.is_given() || self.facts.is_given();
+        let is_local = is_local || self.repository.budget.is_given();
         let daemon = || server_of_environment().filter(|_| !is_local);
         if let Some(server) = self.server.clone().or_else(daemon) {
             let explained = remote::ask(&server, &self.identity, &self.node, output)?;

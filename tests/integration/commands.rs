@@ -557,6 +557,27 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
 }
 
 #[test]
+fn a_budget_does_not_go_with_a_daemon() {
+    let over = ["--commit-budget", "groups=5"];
+    let daemon = ["--server", "http://127.0.0.1:1"];
+    for command in ["explain", "blame"] {
+        let asked = run(&[&[command, "n"], &over[..], &daemon].concat());
+        let refused = "`--commit-budget` does not go with `--server`";
+        assert!(asked.status == 2 && asked.stderr.contains(refused), "{}", asked.stderr);
+        // In the environment it may be meant for other commands.
+        let mut program = clade(&[&[command, "n"], &daemon[..]].concat());
+        let asked: Done = program.env("CLADE_COMMIT_BUDGET", "groups=5").output().unwrap().into();
+        assert!(asked.status == 2 && !asked.stderr.contains(refused), "{}", asked.stderr);
+        // The repository is meant, whatever daemon is in the environment.
+        let mut program = clade(&[&[command, "n"], &over[..]].concat());
+        program.env("CLADE_SERVER", daemon[1]);
+        let directory = tempfile::tempdir().unwrap();
+        let asked: Done = program.current_dir(directory.path()).output().unwrap().into();
+        assert!(!asked.stderr.contains(daemon[1]), "{}", asked.stderr);
+    }
+}
+
+#[test]
 fn completions_and_schemas_are_printed() {
     assert!(run(&["completions", "bash"]).stdout.contains("clade"));
     for kind in run(&["schema"]).stdout.lines() {
