@@ -12,9 +12,11 @@ use super::access::{Caller, Role};
 use super::blocking::{REPOSITORY, STORE};
 use super::check_in_recorder::CheckInRecorder;
 use super::error::ApiError;
+use super::names_no_commit::{NamesNoCommit, refusal};
 use super::node_conditions::NodeConditions;
 use super::openapi::errors::{
-    NodeConditionErrors, PageErrors, PathErrors, StoreErrors, TimeErrors, UnknownStoredNode,
+    NodeConditionErrors, PageErrors, PathErrors, SnapshotParameterErrors, StoreErrors, TimeErrors,
+    UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
@@ -41,6 +43,7 @@ const CHANGES: usize = 20;
     params(Conditions, NodePageParameters),
     responses(
         (status = 200, body = NodePage),
+        SnapshotParameterErrors,
         PageErrors,
         NodeConditionErrors,
         StoreErrors,
@@ -51,6 +54,10 @@ pub(super) async fn list(
     State(check_ins): State<CheckIns>,
     parameters: Parameters,
 ) -> Result<Json<NodePage>, ApiError> {
+    // Here `commit` is a condition.
+    if parameters.get("at").is_some() {
+        return Err(refusal("at"));
+    }
     let range = NodeRange {
         offset: parameters.number("offset")?.unwrap_or(0),
         limit: page_of(&parameters)?,
@@ -75,12 +82,14 @@ fn page_of(parameters: &Parameters) -> Result<usize, ApiError> {
     params(("name" = String, Path)),
     responses(
         (status = 200, body = StoredNode),
+        SnapshotParameterErrors,
         PathErrors,
         UnknownStoredNode,
         StoreErrors,
     ),
 )]
 pub(super) async fn one(
+    _: NamesNoCommit,
     State(check_ins): State<CheckIns>,
     State(privacy): State<PrivacyPolicy>,
     uri: OriginalUri,
@@ -99,6 +108,7 @@ pub(super) async fn one(
     params(("name" = String, Path), HistoryPage),
     responses(
         (status = 200, body = [StoredChange]),
+        SnapshotParameterErrors,
         UnknownStoredNode,
         PageErrors,
         TimeErrors,
@@ -106,6 +116,7 @@ pub(super) async fn one(
     ),
 )]
 pub(super) async fn history(
+    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     State(check_ins): State<CheckIns>,
     State(privacy): State<PrivacyPolicy>,

@@ -110,7 +110,7 @@ enum Named {
 impl Named {
     fn read(parameters: &Parameters, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         Ok(match (parameters.once("commit")?, parameters.time("at")?) {
-            (None, None) => headers.get(COMMIT).map(read_commit).transpose()?.map(Self::Answered),
+            (None, None) => named_by_header(headers)?.map(Self::Answered),
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
                 return Err(ApiError::malformed_head(message));
@@ -182,6 +182,16 @@ impl CommitAsker {
 }
 
 /// Reads the commit that an earlier answer named, here or elsewhere.
+fn named_by_header(headers: &HeaderMap) -> Result<Option<CommitId>, ApiError> {
+    let mut named = headers.get_all(COMMIT).iter();
+    match (named.next(), named.next()) {
+        (Some(_), Some(_)) => {
+            Err(ApiError::malformed_head("The header X-Clade-Commit is given twice."))
+        }
+        (named, _) => named.map(read_commit).transpose(),
+    }
+}
+
 fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
     named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
         let message = "The header X-Clade-Commit is not the full id of a commit.";

@@ -66,6 +66,8 @@ errors! {
     }
     /// Of times in the query.
     TimeErrors { MalformedRequest: "`before` cannot be read" }
+    /// Of what no commit has.
+    SnapshotParameterErrors { MalformedRequest: "`commit` or `at` is given: this is not read from a commit" }
     /// Of what the path names.
     NotFound { NotFound }
     /// Of a node that a GET names.
