@@ -274,15 +274,19 @@ fn first_sides<'s, 'h>(
     let sides: usize =
         sizes.iter().enumerate().filter(|(at, _)| is_side(*at)).map(|(_, size)| size).sum();
     let mut left = room.saturating_sub(sides);
-    let fits = |(at, (_, size)): &(usize, (&ConflictShare<'_>, &usize))| {
-        let has_room = is_side(*at) || **size <= left;
-        if !is_side(*at) {
+    let mut shown = Vec::new();
+    for (at, (share, size)) in shares.iter().zip(sizes).enumerate() {
+        if is_side(at) {
+            shown.push(share);
+        } else if *size <= left {
+            left -= size;
+            shown.push(share);
+        } else {
             // Behind the first that does not fit there is none.
-            left = if has_room { left - **size } else { 0 };
+            left = 0;
         }
-        has_room
-    };
-    shares.iter().zip(sizes).enumerate().filter(fits).map(|(_, (share, _))| share).collect()
+    }
+    shown
 }
 
 /// Writes the values of a conflict as long as there is room.

@@ -143,9 +143,7 @@ impl FileReader {
         known: &[&str],
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) -> Option<&'n [Entry]> {
-        let entries = self.mapping_entries(node, what, || known_keys_help(node, known))?;
-        self.check_keys(entries, what, known, familiar);
-        Some(entries)
+        self.known_mapping(node, what, (known, familiar), known_keys_help)
     }
 
     /// As [`FileReader::mapping_or`], for a whole document.
@@ -156,7 +154,18 @@ impl FileReader {
         known: &[&str],
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) -> Option<&'n [Entry]> {
-        let entries = self.mapping_entries(node, what, || document_help(node, known))?;
+        self.known_mapping(node, what, (known, familiar), document_help)
+    }
+
+    /// As [`FileReader::mapping_or`]; `help` says how what stands in the place of the mapping is written as one.
+    fn known_mapping<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+        (known, familiar): (&[&str], &dyn Fn(&Entry) -> Option<String>),
+        help: fn(&Node, &[&str]) -> Option<String>,
+    ) -> Option<&'n [Entry]> {
+        let entries = self.mapping_entries(node, what, || help(node, known))?;
         self.check_keys(entries, what, known, familiar);
         Some(entries)
     }
