@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::Value;
 
@@ -110,6 +111,10 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
     let explanation: Result<Explanation, PageError> =
         visit.get_at(&format!("/v1/classified/nodes/{}/explanation", escaped(&name))).await;
     let (stored, explanation) = match (stored, explanation) {
+        // A node that a file or PuppetDB knows has no check-in: then the explanation says what is wrong.
+        (Err(absent), Err(trouble)) if absent.status() == StatusCode::NOT_FOUND => {
+            return Err(trouble);
+        }
         (Err(trouble), Err(_)) => return Err(trouble),
         (stored, explanation) => (stored.ok(), explanation),
     };
@@ -390,6 +395,12 @@ impl NodeView {
 
     fn state(&self) -> Option<NodeState> {
         Some(self.stored.as_ref()?.answer.as_ref()?.state)
+    }
+
+    /// Returns why the conflict in which the node is cannot be shown, if it cannot.
+    fn hidden_conflicts(&self) -> Option<&str> {
+        let is_hidden = self.conflicts.is_empty() && self.state() == Some(NodeState::Conflict);
+        self.unexplained.as_deref().filter(|_| is_hidden)
     }
 
     fn blame_address(&self) -> String {

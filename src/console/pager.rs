@@ -1,6 +1,7 @@
 //! Parts of a list, with links to the other parts.
 
 use super::layout::escaped;
+use super::markup::count;
 
 /// A part of a list.
 #[derive(Clone, Debug)]
@@ -50,6 +51,17 @@ impl Pager {
         Self { next: place.map(at_next), ..Self::new(total, (offset, shown, limit), address) }
     }
 
+    /// Returns which items are shown, and of how many, unless this part shows that there are more.
+    pub(super) fn range(&self) -> String {
+        let Self { total, first, last, next, .. } = self;
+        if *first == 0 {
+            return "none".to_owned();
+        }
+        let range = format!("{}–{}", count(first), count(last));
+        let has_more = last > total || last == total && next.is_some();
+        if has_more { range } else { format!("{range} of {}", count(total)) }
+    }
+
     /// Returns whether this part is behind the end of a list that is not empty.
     pub(super) fn is_beyond(&self) -> bool {
         self.start.is_some()
@@ -80,14 +92,18 @@ mod tests {
     #[test]
     fn the_next_part_is_linked_exactly_if_its_place_is_known() {
         let next = Some("/nodes?offset=100&after=5%3Aa".to_owned());
-        for (total, place, expected) in [
-            (120, Some("5:a"), next.clone()),
+        for (total, place, expected, range) in [
+            (120, Some("5:a"), next.clone(), "51–100 of 120"),
             // Nodes of the first part were forgotten, and others are still behind this one.
-            (90, Some("5:a"), next),
-            (120, None, None),
+            (90, Some("5:a"), next.clone(), "51–100"),
+            (100, Some("5:a"), next, "51–100"),
+            (100, None, None, "51–100 of 100"),
+            (90, None, None, "51–100"),
+            (120, None, None, "51–100 of 120"),
         ] {
             let pager = Pager::with_place(total, (50, 50, 50), "/nodes", place);
             assert_eq!(pager.next, expected, "{total} {place:?}");
+            assert_eq!(pager.range(), range, "{total} {place:?}");
             assert_eq!(pager.previous.as_deref(), Some("/nodes"));
         }
     }

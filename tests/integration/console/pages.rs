@@ -231,15 +231,35 @@ fn the_next_page_begins_behind_the_last_node(daemon: &Daemon) {
 fn a_node_whose_explanation_is_too_large_says_so() {
     let repository = GitRepository::new();
     let terms = vec![r#"["=", [fact, x], a]"#; 57].join(", ");
-    let group = format!("name: A\nrule: [or, [\"=\", name, n], {terms}]\n");
+    let group = format!("name: A\nrule: [or, [\"~\", name, n], {terms}]\n");
     repository.commit("one", &[("groups/a.yaml", &group)]);
-    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
-    let facts = format!(r#"{{"fact": {{"x": "{}"}}}}"#, "b".repeat(300_000));
-    assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &facts).status, 200);
-    wait_for_nodes(&daemon, 1);
-    let said = text(&page(&daemon, "/nodes/n"));
-    let expected = "It is not known which groups match. The explanation is too large";
-    assert!(said.contains(expected), "{said}");
+    let values = ["one", "two"]
+        .map(|it| format!("name: {it}\nrule: [\"=\", name, torn]\nvariables: {{v: {it}}}\n"));
+    let [one, two] = &values;
+    repository.commit("two", &[("groups/one.yaml", one), ("groups/two.yaml", two)]);
+    let known = tempfile::tempdir().unwrap();
+    let large = "b".repeat(300_000);
+    let file = serde_json::json!({"name": "known", "values": {"x": large}}).to_string();
+    std::fs::write(known.path().join("known.json"), file).unwrap();
+    let directory = known.path().to_str().unwrap();
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--facts-dir", directory]);
+    let facts = format!(r#"{{"fact": {{"x": "{large}"}}}}"#);
+    for (node, status) in [("n", 200), ("torn", 500)] {
+        let path = format!("/v1/classified/nodes/{node}");
+        assert_eq!(daemon.request("POST", &path, &facts).status, status, "{node}");
+    }
+    wait_for_nodes(&daemon, 2);
+    let shown = |node: &str| {
+        let path = format!("/nodes/{node}");
+        text(&daemon.request_with("GET", &path, "Accept: text/html\r\n", "").body)
+    };
+    let too_large = "The explanation is too large";
+    let expected = format!("It is not known which groups match. {too_large}");
+    assert!(shown("n").contains(&expected), "{}", shown("n"));
+    assert!(!shown("n").contains("Groups that match disagree"), "{}", shown("n"));
+    let expected = format!("The values that differ cannot be shown. {too_large}");
+    assert!(shown("torn").contains(&expected), "{}", shown("torn"));
+    assert!(shown("known").contains(too_large), "{}", shown("known"));
 }
 
 /// Returns how many nodes a commit has in a list.
