@@ -1,5 +1,6 @@
 //! SQL for both databases: connections, statements, and what a failure of theirs means.
 
+mod dialect;
 mod fault;
 mod statement;
 
@@ -17,6 +18,7 @@ use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
 use crate::priority;
 
+pub(super) use dialect::Dialect;
 pub(super) use statement::{
     SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
@@ -66,13 +68,6 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
         .enable_all()
         .build()
 });
-
-/// Which database it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
-    Sqlite,
-    Postgres,
-}
 
 /// An open database: one connection writes, others read.
 #[derive(Debug)]

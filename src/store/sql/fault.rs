@@ -1,6 +1,6 @@
 //! What a failure of a database means for the store.
 
-use super::Dialect;
+use super::dialect::Dialect;
 use crate::store::error::StoreFault;
 
 /// The log ends before a row that was written to it.
