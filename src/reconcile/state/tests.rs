@@ -53,6 +53,7 @@ the same again | follow | fetch b, build, fetch C, build, fetch C, build | b - C
 not to be read | follow | fetch b, build, fetch c, misread | b - CandidateRejected
 not to be read again | follow | fetch b, build, fetch c, misread, fetch c, misread | b - CandidateRejected
 to be read again | follow | fetch b, build, fetch c, misread, fetch c, build | c -
+to be read again, and not built yet | follow | fetch b, build, fetch c, misread, fetch c | b - CandidateRejected
 to be read again without the remote | follow | fetch b, build, fetch c, misread, fail, build | c - FetchFailed
 to be read again behind a pin | follow | fetch b, build, pin a, fetch c, misread, fetch c, build | a c PromotionHeld
 to be read again after a resume | follow | fetch b, build, pin a, fetch c, resume, misread, fetch c, build | c -
@@ -103,6 +104,8 @@ a pin after a restart | follow | fetch b, build, pin a, fetch c, restart, build 
 resumed after a restart without the remote | follow | fetch b, build, pin a, fetch c, restart, fail, resume, build | c - FetchFailed
 a rewrite behind a pin | hold | fetch c, build, pin a, fetch x, build | a x HistoryRewritten PromotionHeld
 a rewrite behind a pin after a restart | hold | fetch c, build, pin a, fetch x, build, restart, fail, build | a x FetchFailed HistoryRewritten PromotionHeld
+a resume from a commit beside the branch, through a restart | hold | fetch b, build, pin x, resume, restart, fetch c, build | c -
+a pin after such a resume | hold | fetch b, build, pin x, resume, pin a, fetch c, build | a c PromotionHeld
 a write | follow | fetch b, build, push c | c -
 a pin while a write is pushed | follow | fetch b, build, pin a, push c | a c PromotionHeld
 the branch went on from a write | follow | fetch b, build, fetch d, push c, build | d -
