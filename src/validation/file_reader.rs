@@ -34,6 +34,9 @@ pub(super) struct FileReader {
     pub(super) group: Option<String>,
 }
 
+/// Says what is meant by an unknown key, if that is known.
+type FamiliarKeys<'f> = &'f dyn Fn(&Entry) -> Option<String>;
+
 /// Returns what a severity counts as.
 pub(super) fn weight(severity: Severity) -> Weight {
     match severity {
@@ -162,7 +165,7 @@ impl FileReader {
         &mut self,
         node: &'n Node,
         what: impl Display + Copy,
-        (known, familiar): (&[&str], &dyn Fn(&Entry) -> Option<String>),
+        (known, familiar): (&[&str], FamiliarKeys<'_>),
         help: fn(&Node, &[&str]) -> Option<String>,
     ) -> Option<&'n [Entry]> {
         let entries = self.mapping_entries(node, what, || help(node, known))?;

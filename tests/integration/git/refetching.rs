@@ -499,7 +499,7 @@ fn the_rest_of_a_repository_of_this_machine_is_fetched_when_it_is_deepened() {
     let has = |commit: &str| mirror.repository().unwrap().commit(id(commit)).is_ok();
     let noted = data.path().join("mirror.git/clade-source-ends");
     // As git writes it for many ends: more than a file of a few lines has.
-    let others: String = (1..2_000).map(|it| format!("{it:040x}\n")).collect();
+    let others = (1..2_000).map(|it| format!("{it:040x}\n")).collect::<Vec<_>>().concat();
     for (end, expected) in [(&third, [false, false]), (&second, [false, true])] {
         let text = format!("{others}{end}\n");
         std::fs::write(origin.path().join("shallow"), &text).unwrap();
