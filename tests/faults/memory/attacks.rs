@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::client::{Counts, Reading, Stop, ask};
+use super::client::{Counts, Reading, Stop, ask, until_admitted};
 use super::pushes;
 use super::site::{COMMITS, SECRET, Site, WRITTEN};
 
@@ -135,7 +135,10 @@ pub(super) fn read_large_nodes(site: &Site, clients: usize) -> Counts {
         let (stop, diff) = (&stop, &diff);
         let readers: Vec<_> = (0..2 * clients)
             .map(|client| if client % 2 == 0 { diff } else { "/v1/nodes?facts=1" })
-            .map(|path| scope.spawn(move || get(site, stop, path, Reading::Fast)))
+            .map(|path| {
+                let get = move || get(site, stop, path, Reading::Fast);
+                scope.spawn(move || until_admitted(stop, get))
+            })
             .collect();
         for reader in readers {
             counts.count(reader.join().unwrap());

@@ -78,6 +78,17 @@ pub(super) fn ask(address: &str, stop: &Stop, head: &str, body: &[u8], reading: 
     read(&mut stream, stop, reading)
 }
 
+/// Asks until the daemon is not busy any more: on a busy machine others may take their turns for too long.
+pub(super) fn until_admitted(stop: &Stop, ask: impl Fn() -> u16) -> u16 {
+    loop {
+        let status = ask();
+        if status != 503 || stop.is_over() {
+            return status;
+        }
+        stop.sleep(Duration::from_secs(1));
+    }
+}
+
 fn send(stream: &mut TcpStream, stop: &Stop, bytes: &[u8]) -> bool {
     let mut left = bytes;
     while !left.is_empty() {

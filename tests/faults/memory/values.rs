@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::client::{Counts, Reading, Stop, ask};
+use super::client::{Counts, Reading, Stop, ask, until_admitted};
 use crate::hub::Hub;
 use crate::program::Daemon;
 
@@ -85,7 +85,7 @@ impl LargeValues {
         let mut counts = Counts::default();
         std::thread::scope(|scope| {
             let (address, stop, head) = (&self.daemon.address, &stop, &head);
-            let get = move || ask(address, stop, head, b"", Reading::Fast);
+            let get = move || until_admitted(stop, || ask(address, stop, head, b"", Reading::Fast));
             let readers: Vec<_> = (0..clients).map(|_| scope.spawn(get)).collect();
             for reader in readers {
                 counts.count(reader.join().unwrap());
