@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::compute::BODIES;
 use super::error::ApiError;
-use super::server::{BodyTimeout, OverBudget};
+use super::server::{BodyTimeout, MemoryReservation, OverBudget};
 use crate::changeset::check_numbers;
 use crate::model::{NODE_VALUES, has_more_values};
 
@@ -27,6 +27,31 @@ pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
     }
     let bytes = collect(body).await?;
     Ok(Some(bytes).filter(|it| !it.iter().all(u8::is_ascii_whitespace)))
+}
+
+/// A body that is answered from its text if it can be. No memory is reserved for its values.
+#[derive(Debug)]
+pub(super) struct BodyText(Bytes);
+
+impl BodyText {
+    /// Reads a body as [`read`] does.
+    pub(super) async fn read(body: Body) -> Result<Option<Self>, ApiError> {
+        Ok(MemoryReservation::while_text_alone(read(body)).await?.map(Self))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Waits for the memory of its values.
+    ///
+    /// # Errors
+    ///
+    /// Returns 503 `busy` if too much waits already, or for too long.
+    pub(super) async fn with_values(self) -> Result<Bytes, ApiError> {
+        let reserved = MemoryReservation::of_request().reserve_values(&self.0).await;
+        reserved.map_or_else(|OverBudget| Err(ApiError::busy()), |()| Ok(self.0))
+    }
 }
 
 /// How many bytes are reserved for a body because it says that it has so many.

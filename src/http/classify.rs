@@ -1,12 +1,15 @@
 //! Classifying nodes.
 
+use std::pin::Pin;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::FutureExt as _;
+use futures_util::future::{Either, ready};
 
-use super::body::{check_values, read, to_json, to_json_within};
+use super::body::{BodyText, check_values, read, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
@@ -84,39 +87,65 @@ pub(super) fn classified<T>(
     }
 }
 
-/// Answers with the classified document. It is a function of the body as it was read, so that the future of a handler
-/// holds its services once and not twice.
-fn document(
+/// Of how many bytes of a body values are made without memory for them: what rules mention is mostly short, but for lists.
+/// A thread that computes takes 600 KiB for them at the most.
+const FEW_VALUES: usize = 4 << 10;
+
+/// What classifies the node of a request.
+struct NodeClassifier {
     recorder: CheckInRecorder,
     context: SnapshotContext,
     request: NodeRequest,
-    bytes: Option<Bytes>,
     version: Version,
-) -> impl Future<Output = Result<Response, ApiError>> + Send {
-    let weight = bytes.as_ref().map_or(0, Bytes::len);
-    let work = move || {
-        let answer = classify(&recorder, &context, &request, bytes.as_deref(), version);
-        answer.map_err(|error| recorder.shown_error(error))
-    };
-    NODES.run(weight, work).map(|done| done.and_then(|answer| answer))
 }
 
-/// Classifies a node with the facts of a body.
-fn classify(
-    recorder: &CheckInRecorder,
-    context: &SnapshotContext,
-    request: &NodeRequest,
-    bytes: Option<&[u8]>,
-    version: Version,
-) -> Result<Response, ApiError> {
-    if let Some(bytes) = bytes {
-        check_values(bytes, NODE_VALUES)?;
+/// What became of a body that was read as text.
+enum TextReading {
+    Answered(Result<Response, ApiError>),
+    /// Values have to be made of it.
+    Declined(Box<(NodeClassifier, BodyText)>),
+}
+
+/// Answers with the classified document. It is a function of the body as it was read, so that the future of a handler
+/// holds its services once and not twice.
+fn document(
+    classifier: NodeClassifier,
+    body: Option<BodyText>,
+) -> impl Future<Output = Result<Response, ApiError>> + Send {
+    let text = match body {
+        Some(text) if !classifier.request.is_own() => text,
+        body => return Either::Left(classifier.answer_by_values(body)),
+    };
+    let weight = text.as_bytes().len();
+    let read = NODES.run(weight, move || classifier.answer_by_text(text));
+    Either::Right(read.then(|read| match read {
+        Ok(TextReading::Answered(answer)) => Either::Left(ready(answer)),
+        Ok(TextReading::Declined(declined)) => {
+            let (classifier, text) = *declined;
+            Either::Right(classifier.answer_by_values(Some(text)))
+        }
+        Err(error) => Either::Left(ready(Err(error))),
+    }))
+}
+
+impl NodeClassifier {
+    /// Classifies a node with the facts of a body. Nearly all bodies can be read without making values of what no rule
+    /// reads.
+    fn answer_by_text(self, body: BodyText) -> TextReading {
+        match self.by_text(body.as_bytes(), FEW_VALUES) {
+            Ok(Some(answer)) => TextReading::Answered(Ok(answer)),
+            Ok(None) => TextReading::Declined(Box::new((self, body))),
+            Err(error) => TextReading::Answered(Err(self.recorder.shown_error(error))),
+        }
     }
-    let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
-    // Nearly all bodies can be read without making values of what no rule reads.
-    if !request.is_own()
-        && let Some(read) = bytes.and_then(|bytes| index.read(request.name(), bytes))
-    {
+
+    /// Returns none if values have to be made of the body, or of more than so many bytes of it.
+    fn by_text(&self, bytes: &[u8], most: usize) -> Result<Option<Response>, ApiError> {
+        check_values(bytes, NODE_VALUES)?;
+        let Self { recorder, context, request, version } = self;
+        let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
+        let read = index.read_with_values_of(most, request.name(), bytes);
+        let Some(read) = read else { return Ok(None) };
         context.metrics.count_shape(read.shape);
         let groups = index.matches(hierarchy, &read.resolved);
         if request.is_kept() {
@@ -127,23 +156,58 @@ fn classify(
             decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
         }
         let node = AnsweredNode::received(request.name(), &read);
-        return Ok(respond(context, &node, groups, version));
+        Ok(Some(respond(context, &node, groups, *version)))
     }
-    let body = bytes.map(to_json).transpose()?;
-    context.metrics.count_shape(shape(body.as_ref()));
-    let has_body = body.is_some();
-    let mut body = NodeBody::read(body)?;
-    let transaction = body.transaction_uuid.take();
-    let node = request.submitted(body);
-    let groups = index.matching(hierarchy, &node);
-    if has_body && request.is_kept() {
-        let answered = context.answered(&groups, Certname::AsSent);
-        recorder.record(&node, context, answered, transaction);
+
+    /// Classifies a node with the facts of a body, if there is one, once there is memory for its values. The future is
+    /// boxed, since few bodies need one, and the futures of all would have room for it.
+    fn answer_by_values(
+        self,
+        body: Option<BodyText>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>> {
+        Box::pin(async move {
+            let bytes = match body {
+                Some(body) => Some(body.with_values().await?),
+                None => None,
+            };
+            let weight = bytes.as_ref().map_or(0, Bytes::len);
+            let work = move || {
+                let answer = self.with_memory(bytes.as_deref());
+                answer.map_err(|error| self.recorder.shown_error(error))
+            };
+            NODES.run(weight, work).await?
+        })
     }
-    if let Some(decisions) = &context.decisions {
-        decisions.log_node(&context.snapshot, &node, slice(&groups));
+
+    /// Classifies a node where values may be made of all that is in a body.
+    fn with_memory(&self, bytes: Option<&[u8]>) -> Result<Response, ApiError> {
+        if let Some(bytes) = bytes.filter(|_| !self.request.is_own())
+            && let Some(answer) = self.by_text(bytes, usize::MAX)?
+        {
+            return Ok(answer);
+        }
+        self.by_values(bytes)
     }
-    Ok(respond(context, &AnsweredNode::from(&*node), groups, version))
+
+    fn by_values(&self, bytes: Option<&[u8]>) -> Result<Response, ApiError> {
+        let Self { recorder, context, request, version } = self;
+        let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
+        let body = bytes.map(|it| to_json_within(it, NODE_VALUES)).transpose()?;
+        context.metrics.count_shape(shape(body.as_ref()));
+        let has_body = body.is_some();
+        let mut body = NodeBody::read(body)?;
+        let transaction = body.transaction_uuid.take();
+        let node = request.submitted(body);
+        let groups = index.matching(hierarchy, &node);
+        if has_body && request.is_kept() {
+            let answered = context.answered(&groups, Certname::AsSent);
+            recorder.record(&node, context, answered, transaction);
+        }
+        if let Some(decisions) = &context.decisions {
+            decisions.log_node(&context.snapshot, &node, slice(&groups));
+        }
+        Ok(respond(context, &AnsweredNode::from(&*node), groups, *version))
+    }
 }
 
 fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> {
@@ -193,8 +257,8 @@ pub(super) async fn v1(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let bytes = read(body).await?;
-    document(recorder, context, request, bytes, Version::V1).await
+    let body = BodyText::read(body).await?;
+    document(NodeClassifier { recorder, context, request, version: Version::V1 }, body).await
 }
 
 /// Classifies a node by the facts of the request.
@@ -215,8 +279,8 @@ pub(super) async fn v2(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let bytes = read(body).await?;
-    document(recorder, context, request, bytes, Version::V2).await
+    let body = BodyText::read(body).await?;
+    document(NodeClassifier { recorder, context, request, version: Version::V2 }, body).await
 }
 
 /// Classifies a node by its name.
@@ -234,7 +298,7 @@ pub(super) async fn v1_without_facts(
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, None, Version::V1).await
+    document(NodeClassifier { recorder, context, request, version: Version::V1 }, None).await
 }
 
 /// Classifies a node by its name.
@@ -252,7 +316,7 @@ pub(super) async fn v2_without_facts(
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, None, Version::V2).await
+    document(NodeClassifier { recorder, context, request, version: Version::V2 }, None).await
 }
 
 /// Explains a classification; a conflict is not an error.

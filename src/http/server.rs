@@ -20,6 +20,8 @@ mod tls;
 
 #[cfg(test)]
 mod request_costs;
+#[cfg(test)]
+mod value_memory;
 
 use std::sync::Arc;
 use std::time::Duration;

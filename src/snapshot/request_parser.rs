@@ -4,6 +4,8 @@
 //! wrong is declined: then the body is read in full, which alone decides what is an error. What is
 //! not declined means the same in both.
 
+use serde_json::Value;
+
 use super::index::Index;
 use super::paths::{PathValue, ResolvedPaths, Trie, put};
 use super::received::ReceivedFacts;
@@ -37,12 +39,24 @@ impl Request<'_> {
 impl Index {
     /// Reads a body; `None` if it must be read in full.
     pub fn read<'b>(&self, name: &'b str, body: &'b [u8]) -> Option<Request<'b>> {
+        self.read_with_values_of(usize::MAX, name, body)
+    }
+
+    /// Reads a body as [`Self::read`] does; `None` also if values are made, now or later, of more than so many bytes of
+    /// it.
+    pub fn read_with_values_of<'b>(
+        &self,
+        most: usize,
+        name: &'b str,
+        body: &'b [u8],
+    ) -> Option<Request<'b>> {
         let paths = self.paths();
         let mut seen = vec![PathValue::Missing; paths.len()];
         put(&mut seen, paths.name, || PathValue::Text(name.into()));
         let text = simdutf8::basic::from_utf8(body).ok()?;
         let received = ReceivedFacts::none_of(paths.values());
-        let mut scanner = BodyScanner { cursor: Cursor::new(text), seen, received };
+        let mut scanner =
+            BodyScanner { cursor: Cursor::new(text), seen, received, for_values: most };
         let mut found = FoundParts::default();
         let mut more = scanner.cursor.open_object()?;
         while more {
@@ -63,7 +77,9 @@ impl Index {
                     found.trusted = Some(shape.text(&scanner.cursor, start)?);
                 }
                 "transaction_uuid" => {
-                    found.transaction = scanner.cursor.value()?.as_str().map(str::to_owned);
+                    scanner.cursor.skip()?;
+                    let value = scanner.value_since(start)?;
+                    found.transaction = value.as_str().map(str::to_owned);
                 }
                 _ => scanner.cursor.skip()?,
             }
@@ -125,9 +141,23 @@ struct BodyScanner<'b> {
     cursor: Cursor<'b>,
     seen: Vec<PathValue<'b>>,
     received: ReceivedFacts<'b>,
+    /// Of how many more bytes values may be made.
+    for_values: usize,
 }
 
 impl BodyScanner<'_> {
+    /// Returns the value that ends here, as the JSON library reads it.
+    fn value_since(&mut self, start: usize) -> Option<Value> {
+        self.allow_values(start)?;
+        self.cursor.value_since(start)
+    }
+
+    /// Counts the text that ends here among those that values are made of.
+    fn allow_values(&mut self, start: usize) -> Option<()> {
+        self.for_values = self.for_values.checked_sub(self.cursor.position() - start)?;
+        Some(())
+    }
+
     /// Reads facts or trusted data, or null in their place.
     fn object(&mut self, trie: &Trie) -> Option<DataShape> {
         self.clear(trie);
@@ -187,6 +217,7 @@ impl BodyScanner<'_> {
         } else {
             self.read_for_rules(trie)?;
         }
+        self.allow_values(start)?;
         self.received.put(path, Some(self.cursor.since(start)?));
         Some(())
     }
@@ -248,7 +279,7 @@ impl BodyScanner<'_> {
     /// Notes the value that ends here, as the JSON library reads it.
     fn whole(&mut self, trie: &Trie, start: usize) -> Option<()> {
         if trie.here.is_some() {
-            let value = self.cursor.value_since(start)?;
+            let value = self.value_since(start)?;
             put(&mut self.seen, trie.here, || value.into());
         }
         Some(())

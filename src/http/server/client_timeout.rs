@@ -129,7 +129,11 @@ impl HttpBody for TimedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 let data = frame.data_ref().map(Bytes::as_ref).unwrap_or_default();
                 this.received += data.len() as u64;
-                this.estimate.add(data);
+                if this.reservation.is_text_alone() {
+                    this.estimate.add_text(data);
+                } else {
+                    this.estimate.add(data);
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(None) => this.poll_admission(cx),

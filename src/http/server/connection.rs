@@ -194,7 +194,7 @@ impl<H: RequestHandler> Connection<H> {
         let guard = Arc::clone(&self.guard);
         guard.release_buffered();
         guard.enter(Phase::Handling);
-        let reservation = MemoryReservation::default();
+        let reservation = MemoryReservation::of_connection(Arc::clone(&guard));
         let timed = |it| {
             Body::new(TimedBody::new(it, Arc::clone(&guard), self.timeout, reservation.clone()))
         };

@@ -212,9 +212,13 @@ impl ConnectionGuard {
     /// Counts bytes of a request or a response. If all connections buffer too many, the longest wait is
     /// evicted.
     pub(super) fn add_buffered(&self, bytes: usize) {
-        if !self.slot.waits_for_client() {
-            return;
+        if self.slot.waits_for_client() {
+            self.count_buffered(bytes);
         }
+    }
+
+    /// Counts bytes as [`Self::add_buffered`] does, of a request that waits for memory.
+    pub(super) fn count_buffered(&self, bytes: usize) {
         self.slot.add_buffered(bytes);
         if self.limit.buffered.fetch_add(bytes, Ordering::Relaxed) + bytes > BUFFERED_BYTES {
             let mut open = self.limit.open.lock();

@@ -2,10 +2,12 @@
 //!
 //! Parsed JSON takes many times the memory of its text. So a complete body waits until the budget has the
 //! memory for its values, and the reservation is released when the response is made and no thread works on
-//! the request any longer. Ordinary requests never wait for large ones: each kind has a budget.
+//! the request any longer. Ordinary requests never wait for large ones: each kind has a budget. A body that can be
+//! answered from its text reserves the memory of its text alone, and that of values when it turns out to need them.
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wide::u8x16;
 
+use super::connection_limit::ConnectionGuard;
 use crate::facts::RowRoom;
 use crate::model::NODE_VALUES;
 use crate::store::LARGE_ROW;
@@ -32,7 +35,7 @@ const VALUE: usize = 300;
 const TEXTS: usize = 3;
 
 /// The memory for one kind of requests.
-struct MemoryBudget {
+pub(super) struct MemoryBudget {
     /// The free KiB.
     free: Semaphore,
     /// All KiB.
@@ -47,6 +50,12 @@ impl MemoryBudget {
     const fn new(total: usize, waiting: usize, least: usize) -> Self {
         let (free, waiting) = (Semaphore::const_new(total), Semaphore::const_new(waiting));
         Self { free, total, waiting, least }
+    }
+
+    /// Waits for all KiB but so many.
+    #[cfg(test)]
+    pub(super) async fn admit_all_but(&'static self, kibibytes: usize) -> SemaphorePermit<'static> {
+        self.admit_eventually(self.total - kibibytes).await.unwrap()
     }
 
     /// Returns the permit for so many KiB if they are free now.
@@ -81,7 +90,7 @@ impl MemoryBudget {
     }
 }
 
-static ORDINARY: MemoryBudget = MemoryBudget::new(32 << 10, 16 << 10, 64);
+pub(super) static ORDINARY: MemoryBudget = MemoryBudget::new(32 << 10, 16 << 10, 64);
 
 /// A request with the most values takes all of it.
 static LARGE: MemoryBudget = MemoryBudget::new(56 << 10, 16 << 10, 256);
@@ -97,9 +106,23 @@ pub(in crate::http) struct OverBudget;
 
 /// The memory that a request has reserved. All clones share it; dropping the last one releases it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct MemoryReservation(Arc<Mutex<SmallVec<[SemaphorePermit<'static>; 1]>>>);
+pub(in crate::http) struct MemoryReservation(Arc<Reserved>);
+
+#[derive(Debug, Default)]
+struct Reserved {
+    permits: Mutex<SmallVec<[SemaphorePermit<'static>; 1]>>,
+    /// Whether the body that is read counts as text alone.
+    is_text_alone: AtomicBool,
+    /// The connection that the request came through.
+    guard: Option<Arc<ConnectionGuard>>,
+}
 
 impl MemoryReservation {
+    /// Returns the reservation of a request that came through a connection.
+    pub(super) fn of_connection(guard: Arc<ConnectionGuard>) -> Self {
+        Self(Arc::new(Reserved { guard: Some(guard), ..Reserved::default() }))
+    }
+
     /// Returns the reservation of the current request. Work that outlives the request keeps it.
     pub(in crate::http) fn of_request() -> Self {
         CURRENT.try_with(Self::clone).unwrap_or_default()
@@ -108,6 +131,45 @@ impl MemoryReservation {
     /// Handles a request with this reservation.
     pub(in crate::http) async fn scope<F: Future>(self, handling: F) -> F::Output {
         CURRENT.scope(self, handling).await
+    }
+
+    /// Reads a body for which the memory of its text alone is reserved. What makes values of it reserves their memory
+    /// before, by [`Self::reserve_values`].
+    pub(in crate::http) async fn while_text_alone<F: Future>(reading: F) -> F::Output {
+        let of_request = Self::of_request();
+        of_request.0.is_text_alone.store(true, Ordering::Relaxed);
+        let read = reading.await;
+        // Other bodies may be read for the same request, by a page that asks routes.
+        of_request.0.is_text_alone.store(false, Ordering::Relaxed);
+        read
+    }
+
+    /// Returns whether the body that is read counts as text alone.
+    pub(super) fn is_text_alone(&self) -> bool {
+        self.0.is_text_alone.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the memory of the values of a text that has been reserved for as text alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if too much waits already, or it waited too long.
+    pub(in crate::http) async fn reserve_values(&self, text: &[u8]) -> Result<(), OverBudget> {
+        // Requests that kept a part while they wait for the rest could wait for each other.
+        self.0.permits.lock().clear();
+        let estimate = MemoryEstimate::of(text);
+        if self.try_reserve(estimate) {
+            return Ok(());
+        }
+        // As a body that waits for memory does from the start.
+        if let Some(guard) = &self.0.guard {
+            guard.count_buffered(text.len());
+        }
+        let reserved = self.reserve(estimate).await;
+        if let Some(guard) = &self.0.guard {
+            guard.release_buffered();
+        }
+        reserved
     }
 
     /// Waits for the memory of a parsed text.
@@ -128,7 +190,7 @@ impl MemoryReservation {
     }
 
     fn keep(&self, permit: SemaphorePermit<'static>) {
-        self.0.lock().push(permit);
+        self.0.permits.lock().push(permit);
     }
 
     /// Returns what reserves memory for rows of the store, for the current request.
@@ -147,7 +209,7 @@ impl MemoryReservation {
 
     /// Releases what was reserved last beyond the memory of a text.
     fn shrink_last(&self, estimate: MemoryEstimate) {
-        let mut permits = self.0.lock();
+        let mut permits = self.0.permits.lock();
         if let Some(last) = permits.last_mut() {
             drop(last.split(last.num_permits().saturating_sub(estimate.kibibytes())));
         }
@@ -155,7 +217,7 @@ impl MemoryReservation {
 
     /// Releases the memory of values: only the text is left.
     pub(in crate::http) fn keep_text(&self, bytes: usize) {
-        let mut permits = self.0.lock();
+        let mut permits = self.0.permits.lock();
         let needed = MemoryEstimate { bytes, values: 0 }.kibibytes();
         permits.retain_mut(|it| {
             // An ordinary request waits for disks without a reservation: a few kilobytes for each connection.
@@ -210,7 +272,7 @@ impl RowRoom for StoredRows {
     }
 
     fn release(&self) {
-        self.reservation.0.lock().clear();
+        self.reservation.0.permits.lock().clear();
     }
 }
 
@@ -231,8 +293,13 @@ impl MemoryEstimate {
     /// Adds a part of the text. Commas within strings count as well: telling them apart takes longer than
     /// classifying a node.
     pub(super) fn add(&mut self, text: &[u8]) {
-        self.bytes += text.len();
+        self.add_text(text);
         self.values += count_separators(text);
+    }
+
+    /// Adds a part of a text of which no values are made.
+    pub(super) fn add_text(&mut self, text: &[u8]) {
+        self.bytes += text.len();
     }
 
     pub(super) fn is_nothing(self) -> bool {
@@ -333,8 +400,9 @@ mod tests {
         let outliving = reservation.clone().scope(async { MemoryReservation::of_request() }).await;
         let large = vec![b','; 10_000];
         reservation.reserve(MemoryEstimate::of(&large)).await.unwrap();
-        let taken =
-            || -> usize { outliving.0.lock().iter().map(SemaphorePermit::num_permits).sum() };
+        let taken = || -> usize {
+            outliving.0.permits.lock().iter().map(SemaphorePermit::num_permits).sum()
+        };
         assert_eq!(taken(), (10_000 * (VALUE + TEXTS)).div_ceil(1024));
         drop(reservation);
         outliving.keep_text(large.len());
@@ -345,8 +413,9 @@ mod tests {
     async fn a_large_row_takes_what_it_may_take_until_it_is_read() {
         let reservation = MemoryReservation::default();
         let (taken, runtime) = (reservation.clone(), Handle::current());
-        let taken =
-            move || -> usize { taken.0.lock().iter().map(SemaphorePermit::num_permits).sum() };
+        let taken = move || -> usize {
+            taken.0.permits.lock().iter().map(SemaphorePermit::num_permits).sum()
+        };
         let read = move || {
             let rows = StoredRows { reservation, wait: Wait::Limited, runtime };
             let row = vec![b'x'; 300 << 10];
