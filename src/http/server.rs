@@ -9,7 +9,6 @@
 mod client_timeout;
 mod connection;
 mod connection_limit;
-mod head_timer;
 mod memory_budget;
 mod on_flush;
 mod refusal_log;
@@ -18,6 +17,8 @@ mod self_wakes;
 mod streamed_body;
 mod tls;
 
+#[cfg(test)]
+mod late_heads;
 #[cfg(test)]
 mod request_costs;
 #[cfg(test)]
@@ -136,7 +137,8 @@ async fn accept<H: RequestHandler>(
     let spawn = async |(stream, client): (AcceptedStream, ClientKey)| {
         let guard = Arc::new(limit.acquire(&client).await);
         let timeout = options.client_timeout;
-        let (routes, stop, refusal_log) = (routes.clone(), stop.clone(), Arc::clone(&refusal_log));
+        let (routes, stop, refusal_log) =
+            (routes.clone(), stop.clone(), Arc::clone(&refusal_log));
         let connection = Connection { routes, stop, guard, refusal_log, timeout };
         connections.spawn(connection.run(stream));
     };

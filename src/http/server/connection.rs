@@ -2,17 +2,18 @@
 #![expect(clippy::disallowed_methods, reason = "refusals are logged once a second")]
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::client_timeout::{TimedBody, TimedStream};
 use super::connection_limit::{ClientKey, ConnectionGuard, Phase, READ_BUFFER};
-use super::head_timer::HeadTimer;
 use super::memory_budget::MemoryReservation;
 use super::on_flush::{Flushed, PendingCallbacks};
 use super::refusal_log::RefusalLog;
@@ -61,11 +61,7 @@ pub(super) struct Connection<H> {
 
 impl<H: RequestHandler> Connection<H> {
     /// Serves the connection until it ends or is evicted.
-    pub(super) fn run(self, accepted: AcceptedStream) -> impl Future<Output = ()> + Send {
-        absorb_self_wakes(self.run_until_evicted(accepted))
-    }
-
-    async fn run_until_evicted(self, accepted: AcceptedStream) {
+    pub(super) async fn run(self, accepted: AcceptedStream) {
         let evicted = self.guard.slot.evicted.clone();
         let serving = async {
             match accepted {
@@ -81,6 +77,7 @@ impl<H: RequestHandler> Connection<H> {
             }
         };
         tokio::select! {
+            biased;
             () = serving => {}
             () = evicted.cancelled() => tracing::debug!("connection evicted for another one"),
         }
@@ -152,31 +149,43 @@ impl<H: RequestHandler> Connection<H> {
         let (guard, timeout) = (Arc::clone(&self.guard), self.timeout);
         let connection = Arc::new(self);
         let callbacks = PendingCallbacks::default();
-        let requested = Arc::new(Notify::new());
+        let (requested, first) = (Arc::new(Notify::new()), Once::new());
         let (notify, pending) = (Arc::clone(&requested), callbacks.clone());
-        let service = tower::service_fn(move |request| {
-            notify.notify_one();
+        let waited_for = Arc::clone(&guard);
+        let service = service_fn(move |request| {
+            first.call_once(|| notify.notify_one());
             connection.handle(request, peer.clone(), pending.clone())
         });
         let stream = TimedStream::new(Flushed::new(stream, callbacks), guard, timeout);
         let serving = http1::Builder::new()
             .title_case_headers(true)
-            .timer(HeadTimer::default())
-            .header_read_timeout(timeout)
+            // Heads have an alarm here that is not set for each of them.
+            .header_read_timeout(None)
             .max_buf_size(HEAD_LIMIT)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+            .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(serving);
-        let done = tokio::select! {
-            done = serving.as_mut() => done,
-            () = stop.cancelled() => {
-                // A first request may be on its way; after its response the connection is closed.
-                tokio::select! {
-                    done = serving.as_mut() => done,
-                    _ = tokio::time::timeout(FIRST_REQUEST, requested.notified()) => {
-                        serving.as_mut().graceful_shutdown();
-                        serving.await
+        let serving = async {
+            tokio::select! {
+                biased;
+                done = absorb_self_wakes(poll_fn(|cx| serving.as_mut().poll(cx))) => done,
+                () = stop.cancelled() => {
+                    // A first request may be on its way; after its response the connection is closed.
+                    tokio::select! {
+                        done = serving.as_mut() => done,
+                        _ = tokio::time::timeout(FIRST_REQUEST, requested.notified()) => {
+                            serving.as_mut().graceful_shutdown();
+                            serving.await
+                        }
                     }
                 }
+            }
+        };
+        let done = tokio::select! {
+            biased;
+            done = serving => done,
+            () = waited_for.await_late_head(timeout) => {
+                tracing::debug!("the head of a request took too long");
+                return;
             }
         };
         if let Err(error) = done {
@@ -195,7 +204,10 @@ impl<H: RequestHandler> Connection<H> {
         guard.release_buffered();
         guard.enter(Phase::Handling);
         let reservation = MemoryReservation::of_connection(Arc::clone(&guard));
-        let timed = |it| {
+        let timed = |it: Incoming| {
+            if it.is_end_stream() {
+                return Body::empty();
+            }
             Body::new(TimedBody::new(it, Arc::clone(&guard), self.timeout, reservation.clone()))
         };
         let mut request: Request = request.map(timed);

@@ -129,14 +129,14 @@ impl ConnectionLimit {
         self.evict_longest(&mut self.open.lock());
     }
 
-    /// Counts a connection that the daemon ends.
-    pub(super) fn count(&self, end: ConnectionEnd) {
-        self.metrics.count_connection_end(self.listener, end);
-    }
-
     /// Returns the milliseconds since the listener began.
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Counts a connection that the daemon ends.
+    pub(super) fn count(&self, end: ConnectionEnd) {
+        self.metrics.count_connection_end(self.listener, end);
     }
 
     /// Evicts the connection that has waited longest for its client: of the client with the most
@@ -200,7 +200,23 @@ impl ConnectionGuard {
 
     /// Notes what the connection does from now on.
     pub(super) fn enter(&self, phase: Phase) {
-        self.slot.enter(phase, self.limit.now());
+        // How long a request is handled is not asked.
+        let since = if phase == Phase::Handling { self.slot.since() } else { self.limit.now() };
+        self.slot.enter(phase, since);
+    }
+
+    /// Waits until the head of a request is late.
+    pub(super) async fn await_late_head(&self, timeout: Duration) {
+        loop {
+            // A head that is not waited for yet will have all of the time.
+            let waited =
+                self.slot.head_since().map_or(0, |since| self.limit.now().saturating_sub(since));
+            let left = timeout.saturating_sub(Duration::from_millis(waited));
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
     }
 
     /// Counts received bytes of a request.
@@ -239,6 +255,11 @@ impl ConnectionGuard {
         if bytes >= SMALL_RESPONSE {
             self.add_buffered(bytes);
         }
+    }
+
+    /// Notes that a response of unknown length has been made.
+    pub(super) fn end_stream(&self) {
+        self.slot.is_streaming.store(false, Ordering::Relaxed);
     }
 
     /// Counts the chunk of a response that waits to be sent; the one before it has been sent.

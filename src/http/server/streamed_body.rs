@@ -55,6 +55,7 @@ impl HttpBody for StreamedBody {
 
 impl Drop for StreamedBody {
     fn drop(&mut self) {
+        self.guard.end_stream();
         let is_cut = !self.has_ended && !self.body.is_end_stream();
         if is_cut && self.guard.slot.evicted.is_cancelled() {
             self.guard.log_cut_response();

@@ -31,7 +31,8 @@ pub(in crate::http::server) struct Slot {
     pub(super) is_over_limit: AtomicBool,
     /// Whether part of a request is left unread.
     pub(in crate::http::server) is_unread: AtomicBool,
-    /// Whether the length of the response is unknown.
+    /// Whether a response of unknown length is still being made. Each time that what is there is sent, its phase becomes
+    /// that of the next head.
     pub(super) is_streaming: AtomicBool,
     client: Mutex<ClientKey>,
     /// The phase in the two lowest bits, above them when it began, in milliseconds.
@@ -70,6 +71,13 @@ impl Slot {
 
     pub(super) fn since(&self) -> u64 {
         self.phase.load(Ordering::Relaxed) >> 2
+    }
+
+    /// Returns since when it waits for the head of a request, if it does.
+    pub(super) fn head_since(&self) -> Option<u64> {
+        let phase = self.phase.load(Ordering::Relaxed);
+        let is_head = phase & 3 == Phase::Head as u64;
+        (is_head && !self.is_streaming.load(Ordering::Relaxed)).then_some(phase >> 2)
     }
 
     /// Returns whether the connection waits for its client, not for the daemon.
