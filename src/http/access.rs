@@ -25,6 +25,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use smallvec::SmallVec;
 
+use browser::HostCheck;
 pub(crate) use browser::is_same_origin;
 pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
@@ -55,7 +56,7 @@ pub struct Access {
     allowed: Option<WatchedFiles<Allowed, TokensError>>,
     certificates: bool,
     anonymous: bool,
-    hosts: Option<AllowedHosts>,
+    hosts: Option<HostCheck>,
     proxy: Option<TrustedProxy>,
     users: Option<WatchedFiles<ProxyUsers, TokensError>>,
 }
@@ -182,7 +183,7 @@ impl Access {
     /// Rejects requests that name another host.
     #[must_use]
     pub fn for_hosts(self, hosts: AllowedHosts) -> Self {
-        Self { hosts: Some(hosts), ..self }
+        Self { hosts: Some(HostCheck::new(hosts)), ..self }
     }
 
     /// Returns whether no authentication is configured.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -79,6 +80,23 @@ impl AllowedHosts {
             None => self.0.iter().any(|it| it.is_named(named)),
         }
     }
+}
+
+/// How many texts are remembered that name an allowed host, and how long they may be.
+const REMEMBERED: (usize, usize) = (8, 256);
+
+/// Checks the hosts that requests name.
+#[derive(Debug, Default)]
+pub(super) struct HostCheck {
+    allowed: AllowedHosts,
+    /// The first texts that named an allowed host: nearly all requests have one of them, and need not be parsed.
+    known: [OnceLock<Box<[u8]>>; REMEMBERED.0],
+}
+
+impl HostCheck {
+    pub(super) fn new(allowed: AllowedHosts) -> Self {
+        Self { allowed, known: [const { OnceLock::new() }; REMEMBERED.0] }
+    }
 
     /// Checks the hosts that a request names. A request without any is not from a browser.
     ///
@@ -89,8 +107,28 @@ impl AllowedHosts {
         let of_uri = uri.authority().map(|it| it.as_str().as_bytes());
         let of_headers = headers.get_all(header::HOST).iter().map(HeaderValue::as_bytes);
         for named in of_uri.into_iter().chain(of_headers) {
-            if !std::str::from_utf8(named).is_ok_and(|named| self.has(named)) {
-                return Err(ApiError::foreign_host(&String::from_utf8_lossy(named)));
+            if !self.is_known(named) {
+                self.check_host(named)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_known(&self, named: &[u8]) -> bool {
+        self.known.iter().map_while(OnceLock::get).any(|it| **it == *named)
+    }
+
+    fn check_host(&self, named: &[u8]) -> Result<(), ApiError> {
+        if !std::str::from_utf8(named).is_ok_and(|named| self.allowed.has(named)) {
+            return Err(ApiError::foreign_host(&String::from_utf8_lossy(named)));
+        }
+        if named.len() <= REMEMBERED.1 {
+            let mut named = Box::from(named);
+            for place in &self.known {
+                match place.set(named) {
+                    Ok(()) => break,
+                    Err(refused) => named = refused,
+                }
             }
         }
         Ok(())
@@ -177,7 +215,8 @@ mod tests {
     fn only_the_hosts_of_this_machine_may_be_named() {
         let configured = ["clade.example.com", "192.0.2.7", "[2001:db8::7]"];
         let allowed = AllowedHosts::new(configured.map(|it| it.parse().unwrap()));
-        for (host, is_allowed) in [
+        let allowed = HostCheck::new(allowed);
+        let rows = [
             ("localhost", true),
             ("LOCALHOST.:4433", true),
             ("127.0.0.1:4433", true),
@@ -198,10 +237,15 @@ mod tests {
             ("localhost@evil.example", false),
             ("evil.example@localhost", true),
             ("", false),
-        ] {
+        ];
+        // The second time some are known.
+        for (host, is_allowed) in [rows, rows].concat() {
             let found = allowed.check(&Uri::from_static("/"), &headers(&[("host", host)]));
             assert_eq!(found.is_ok(), is_allowed, "{host}");
         }
+        assert!(
+            rows.iter().all(|(host, is_allowed)| *is_allowed || !allowed.is_known(host.as_bytes()))
+        );
         assert!(allowed.check(&Uri::from_static("/"), &HeaderMap::new()).is_ok());
         let localhost = headers(&[("host", "localhost")]);
         let absolute = Uri::from_static("http://evil.example/v1/groups");
