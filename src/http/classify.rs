@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::HeaderValue;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
@@ -39,13 +39,22 @@ use crate::telemetry::ClassificationOutcome;
 /// The content type of answers that are written as text.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Classifies a node and counts how that ended.
+/// Returns the groups that match a node.
+pub(super) fn matched(context: &SnapshotContext, node: &ProvedNode) -> MatchedGroups {
+    context.snapshot.index().matching(&context.snapshot.estate.hierarchy, node)
+}
+
+/// Classifies a node that some groups match, and counts how that ended.
 fn explained<'a>(
     context: &'a SnapshotContext,
     node: &'a ProvedNode,
+    groups: &MatchedGroups,
     withheld: WithheldFacts,
 ) -> Result<Explanation<'a>, ApiError> {
-    let explained = context.snapshot.classify(node, withheld);
+    let explained = match groups {
+        Ok(groups) => conclude(&context.snapshot.estate, node, groups, withheld),
+        Err(error) => Err(error.clone()),
+    };
     if let Some(decisions) = &context.decisions {
         decisions.log_explained(&context.snapshot, node, &explained);
     }
@@ -78,7 +87,18 @@ pub(super) fn classified<T>(
     withheld: WithheldFacts,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
-    let explanation = explained(context, node, withheld)?;
+    classified_by(context, node, &matched(context, node), withheld, use_it)
+}
+
+/// Calls `use_it` with the classification of a node that some groups match, or answers with why there is none.
+pub(super) fn classified_by<T>(
+    context: &SnapshotContext,
+    node: &ProvedNode,
+    groups: &MatchedGroups,
+    withheld: WithheldFacts,
+    use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
+) -> Result<T, ApiError> {
+    let explanation = explained(context, node, groups, withheld)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
         Outcome::Conflict(conflicts) => {
@@ -191,14 +211,13 @@ impl NodeClassifier {
 
     fn by_values(&self, bytes: Option<&[u8]>) -> Result<Response, ApiError> {
         let Self { recorder, context, request, version } = self;
-        let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
         let body = bytes.map(|it| to_json_within(it, NODE_VALUES)).transpose()?;
         context.metrics.count_shape(shape(body.as_ref()));
         let has_body = body.is_some();
         let mut body = NodeBody::read(body)?;
         let transaction = body.transaction_uuid.take();
         let node = request.submitted(body);
-        let groups = index.matching(hierarchy, &node);
+        let groups = matched(context, &node);
         if has_body && request.is_kept() {
             let answered = context.answered(&groups, Certname::AsSent);
             recorder.record(&node, context, answered, transaction);
@@ -234,7 +253,7 @@ fn respond(
     };
     context.metrics.count(counted);
     match answer {
-        Ok(text) => context.respond(([(header::CONTENT_TYPE, JSON)], text)),
+        Ok(text) => context.respond_with(JSON, text),
         Err(error) => context.respond(error),
     }
 }
@@ -382,7 +401,8 @@ fn all_groups(context: &SnapshotContext) -> usize {
 
 fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode) -> Response {
     // What is withheld is masked in what people are shown.
-    let explained = explained(context, &node, WithheldFacts::Mark).and_then(|it| {
+    let groups = matched(context, &node);
+    let explained = explained(context, &node, &groups, WithheldFacts::Mark).and_then(|it| {
         check_explanation(it.matches.iter().map(Match::rule), &node)?;
         let groups: Vec<GroupIndex> = it.matches.iter().map(|it| it.group).collect();
         Ok((classification::explanation_fields(&it), groups))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::access::{Caller, Role, denied};
 use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
-use super::classify::classified;
+use super::classify::{classified, classified_by, matched};
 use super::compute::{NODES, weight};
 use super::enc_cache::{CachedDocument, DocumentOrigin, EncCache};
 use super::error::ApiError;
@@ -25,7 +25,7 @@ use super::openapi::responses::{ByFactsErrors, ByNameErrors};
 use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
 use super::server::MemoryReservation;
-use super::snapshot_context::SnapshotContext;
+use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification::{self, WithheldFacts};
 use crate::hierarchy::GroupIndex;
@@ -37,9 +37,13 @@ use crate::telemetry::ClassificationOutcome;
 /// The content type of the ENC document.
 pub(super) const YAML: HeaderValue = HeaderValue::from_static("text/yaml; charset=utf-8");
 
-/// Prints the ENC document.
-fn document(context: &SnapshotContext, node: &ProvedNode) -> Result<CachedDocument, ApiError> {
-    classified(context, node, WithheldFacts::Refuse, |explanation, result| {
+/// Prints the ENC document of a node that some groups match.
+fn document(
+    context: &SnapshotContext,
+    node: &ProvedNode,
+    groups: &MatchedGroups,
+) -> Result<CachedDocument, ApiError> {
+    classified_by(context, node, groups, WithheldFacts::Refuse, |explanation, result| {
         let groups: Box<[GroupIndex]> = explanation.matches.iter().map(|it| it.group).collect();
         let is_decided = context.snapshot.is_decided_by(&groups, &node.name);
         let text = Bytes::from(classification::enc_document(result));
@@ -49,7 +53,7 @@ fn document(context: &SnapshotContext, node: &ProvedNode) -> Result<CachedDocume
 
 fn respond(context: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
     match document {
-        Ok(text) => context.respond(([(header::CONTENT_TYPE, YAML)], text)),
+        Ok(text) => context.respond_with(YAML, text),
         Err(error) => context.respond(error.into_response()),
     }
 }
@@ -87,7 +91,7 @@ async fn by_name(
         let node = known.for_classification(&lookup.policy, uri)?;
         let weight = weight(&node);
         let print = move || {
-            let document = document(&context, &node);
+            let document = document(&context, &node, &matched(&context, &node));
             (context, document)
         };
         let (context, document) = NODES.run(weight, print).await?;
@@ -174,10 +178,9 @@ pub(super) async fn with_facts(
     let node = node.with_certname();
     let weight = weight(&node);
     let print = move || {
-        let document = document(&context, &node);
+        let groups = matched(&context, &node);
+        let document = document(&context, &node, &groups);
         if request.is_kept() {
-            let snapshot = &context.snapshot;
-            let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
             let answered = context.answered(&groups, node.certname());
             let sent = node.into_sent();
             match kept_facts {
@@ -396,4 +399,34 @@ async fn config_data(context: SnapshotContext, node: ProvedNode) -> Result<Respo
         context.json(answer)
     };
     NODES.run(weight, write).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use serde_json::json;
+
+    use crate::http::fixture::Fixture;
+    use crate::http::privacy::PrivacyPolicy;
+    use crate::http::request_context::RequestContext;
+    use crate::http::router::RouteSet;
+    use crate::rule::search_steps;
+
+    #[tokio::test]
+    async fn a_node_is_matched_once_for_its_document_and_its_check_in() {
+        // A pattern that is searched step by step.
+        let group = "name: A\nrule: ['~', [fact, x], '(?<![0-9])[a-f][0-9]{1,4}(?![0-9])x']\n";
+        let fixture = Fixture::of(RouteSet::Whole, ["name: A\n", group], PrivacyPolicy::default());
+        let steps = async |path: &str| {
+            let body = json!({"fact": {"x": "a12 ".repeat(50)}}).to_string();
+            let mut request = Request::post(path).body(body.into()).unwrap();
+            RequestContext::of_mut(request.extensions_mut()).peer.is_local = true;
+            let before = search_steps();
+            assert_eq!(fixture.answer(request).await.status(), 200);
+            search_steps() - before
+        };
+        let once = steps("/v1/classified/nodes/n").await;
+        assert!(once > 0);
+        assert_eq!(steps("/enc/n").await, once);
+    }
 }

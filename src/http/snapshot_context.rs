@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -225,7 +226,21 @@ impl SnapshotContext {
 
     /// Makes an answer that names the commit.
     pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
-        let mut response = answer.into_response();
+        self.name_in(answer.into_response())
+    }
+
+    /// Makes an answer of a text that names the commit.
+    pub(super) fn respond_with(
+        &self,
+        content_type: HeaderValue,
+        text: impl Into<Body>,
+    ) -> Response {
+        let mut response = Response::new(text.into());
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        self.name_in(response)
+    }
+
+    fn name_in(&self, mut response: Response) -> Response {
         name_commit(&mut response, self.snapshot.commit);
         if let Some(seconds) = self.stale {
             response.headers_mut().insert(STALE, seconds.into());
@@ -260,7 +275,7 @@ pub(crate) fn name_commit(response: &mut Response, commit: CommitId) {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::{Body, to_bytes};
+    use axum::body::to_bytes;
     use axum::http::Request;
 
     use super::*;
