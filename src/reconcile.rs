@@ -101,6 +101,7 @@ pub use head_check::{HeadCheck, HeadChecker, check_head};
 #[doc(hidden)]
 pub use journal::fuzz_journal;
 pub use journal::{Event, Journal, Record, Stage};
+pub use live::LiveGuard;
 pub use lookup::{CommitDetails, FollowedSnapshot};
 pub use outcome::Outcome;
 pub use policy::{OnRewrite, OnStale, Policy};

@@ -24,6 +24,7 @@ use super::openapi::parameters::SnapshotParameters;
 use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
+use super::state::Borrowed;
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{
     self, ClassificationError, ClassificationFault, ExpansionFault, Explanation, Final, Match,
@@ -113,7 +114,7 @@ const FEW_VALUES: usize = 4 << 10;
 
 /// What classifies the node of a request.
 struct NodeClassifier {
-    recorder: CheckInRecorder,
+    recorder: Borrowed<CheckInRecorder>,
     context: SnapshotContext,
     request: NodeRequest,
     version: Version,
@@ -271,7 +272,7 @@ fn respond(
     ),
 )]
 pub(super) async fn v1(
-    State(recorder): State<CheckInRecorder>,
+    State(recorder): State<Borrowed<CheckInRecorder>>,
     context: SnapshotContext,
     request: NodeRequest,
     body: Body,
@@ -293,7 +294,7 @@ pub(super) async fn v1(
     ),
 )]
 pub(super) async fn v2(
-    State(recorder): State<CheckInRecorder>,
+    State(recorder): State<Borrowed<CheckInRecorder>>,
     context: SnapshotContext,
     request: NodeRequest,
     body: Body,
@@ -313,7 +314,7 @@ pub(super) async fn v2(
     ),
 )]
 pub(super) async fn v1_without_facts(
-    State(recorder): State<CheckInRecorder>,
+    State(recorder): State<Borrowed<CheckInRecorder>>,
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
@@ -331,7 +332,7 @@ pub(super) async fn v1_without_facts(
     ),
 )]
 pub(super) async fn v2_without_facts(
-    State(recorder): State<CheckInRecorder>,
+    State(recorder): State<Borrowed<CheckInRecorder>>,
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {

@@ -33,6 +33,7 @@ use crate::telemetry::{Metrics, RequestMetrics};
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
     table: Arc<RouteTable>,
+    state: AppState,
     /// What paths may begin with; none if that is empty.
     base: Option<Arc<str>>,
 }
@@ -51,7 +52,7 @@ struct PathRoutes {
     path: Box<str>,
     methods: Vec<(Route, ErasedHandler)>,
     /// None if their requests are not counted.
-    metrics: Option<Arc<RequestMetrics>>,
+    metrics: Option<&'static RequestMetrics>,
 }
 
 /// Answers requests that no route answers. They need a role as well: unauthenticated callers are not told which paths
@@ -61,7 +62,7 @@ pub(super) struct Unrouted {
     state: AppState,
     /// Routes of another address.
     elsewhere: Arc<[Route]>,
-    metrics: Option<Arc<RequestMetrics>>,
+    metrics: Option<&'static RequestMetrics>,
 }
 
 impl Dispatcher {
@@ -78,8 +79,7 @@ impl Dispatcher {
         metrics: Option<&Arc<Metrics>>,
         pages: impl FnOnce(Unrouted) -> Option<Router>,
     ) -> Self {
-        let of_route =
-            |path: &str| metrics.map(|it| Arc::new(RequestMetrics::new(path, Arc::clone(it))));
+        let of_route = |path: &str| metrics.map(|it| RequestMetrics::of_route(path, it));
         let (declared, elsewhere) = routes.into_parts();
         let mut paths = RouteTree::default();
         for (route, handler) in declared {
@@ -90,9 +90,13 @@ impl Dispatcher {
             });
             at.methods.push((route, handler));
         }
-        let unrouted = Unrouted { state, elsewhere: elsewhere.into(), metrics: of_route(NO_ROUTE) };
+        let unrouted = Unrouted {
+            state: state.clone(),
+            elsewhere: elsewhere.into(),
+            metrics: of_route(NO_ROUTE),
+        };
         let pages = pages(unrouted.clone());
-        Self { table: Arc::new(RouteTable { paths, unrouted, pages }), base: None }
+        Self { table: Arc::new(RouteTable { paths, unrouted, pages }), state, base: None }
     }
 
     /// Answers below a base path as well, unless that is empty.
@@ -104,13 +108,17 @@ impl Dispatcher {
 impl RequestHandler for Dispatcher {
     type Future = Dispatched;
 
+    fn for_connection(&self) -> Self {
+        Self { state: self.state.for_connection(), ..self.clone() }
+    }
+
     fn handle(&self, mut request: Request) -> Dispatched {
         if let Some(base) = &self.base {
             strip_base(base, &mut request);
         }
         let RouteTable { paths, unrouted, pages } = &*self.table;
         match (paths.find(request.uri().path()), pages) {
-            (Some((found, parameters)), _) => found.answer(unrouted, parameters, request),
+            (Some((found, parameters)), _) => found.answer(self, parameters, request),
             (None, None) => Dispatched::now(unrouted.answer(request)),
             (None, Some(pages)) => Dispatched::by_pages(pages.clone(), request),
         }
@@ -141,14 +149,14 @@ fn strip_base(base: &str, request: &mut Request) {
 impl PathRoutes {
     fn answer(
         &self,
-        unrouted: &Unrouted,
+        dispatcher: &Dispatcher,
         parameters: ParameterRanges,
         mut request: Request,
     ) -> Dispatched {
-        let completion = Completion::begin(self.metrics.as_ref(), &mut request);
-        let state = &unrouted.state;
+        let completion = Completion::begin(self.metrics, &mut request);
+        let Dispatcher { table, state, .. } = dispatcher;
         let Some((route, handler)) = self.route(request.method()) else {
-            let error = self.method_not_allowed(unrouted, &parameters, &request);
+            let error = self.method_not_allowed(&table.unrouted, &parameters, &request);
             return Dispatched::now(completion.complete(error.into_response()));
         };
         match admit(state.access(), route.requirement, parameters, &mut request) {
@@ -213,7 +221,7 @@ impl PathRoutes {
 
 impl Unrouted {
     pub(super) fn answer(&self, mut request: Request) -> Response {
-        let completion = Completion::begin(self.metrics.as_ref(), &mut request);
+        let completion = Completion::begin(self.metrics, &mut request);
         let (method, uri) = (request.method(), request.uri());
         let requirement = requirement_at(&self.elsewhere, method, uri.path())
             .unwrap_or_else(|| Requirement::by_kind(method));
@@ -241,8 +249,8 @@ struct Completion {
 
 impl Completion {
     /// Begins with a request, which is logged and counted if there are metrics for it.
-    fn begin(metrics: Option<&Arc<RequestMetrics>>, request: &mut Request) -> Self {
-        let observation = metrics.map(|it| Observation::begin(request, Arc::clone(it)));
+    fn begin(metrics: Option<&'static RequestMetrics>, request: &mut Request) -> Self {
+        let observation = metrics.map(|it| Observation::begin(request, it));
         Self { observation, is_head: request.method() == Method::HEAD }
     }
 

@@ -26,6 +26,7 @@ use super::original_uri::OriginalUri;
 use super::privacy::PrivacyPolicy;
 use super::server::MemoryReservation;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
+use super::state::Borrowed;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification::{self, WithheldFacts};
 use crate::hierarchy::GroupIndex;
@@ -113,8 +114,8 @@ async fn by_name(
     ),
 )]
 pub(super) async fn without_facts(
-    State(lookup): State<NodeLookup>,
-    State(cache): State<EncCache>,
+    State(lookup): State<Borrowed<NodeLookup>>,
+    State(cache): State<Borrowed<EncCache>>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
@@ -132,8 +133,8 @@ pub(super) async fn without_facts(
     ),
 )]
 pub(super) async fn for_foreman(
-    State(lookup): State<NodeLookup>,
-    State(cache): State<EncCache>,
+    State(lookup): State<Borrowed<NodeLookup>>,
+    State(cache): State<Borrowed<EncCache>>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
@@ -152,9 +153,9 @@ pub(super) async fn for_foreman(
     ),
 )]
 pub(super) async fn with_facts(
-    State(lookup): State<NodeLookup>,
-    State(cache): State<EncCache>,
-    State(recorder): State<CheckInRecorder>,
+    State(lookup): State<Borrowed<NodeLookup>>,
+    State(cache): State<Borrowed<EncCache>>,
+    State(recorder): State<Borrowed<CheckInRecorder>>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::extract::FromRef;
 use serde_json::{Map, Value};
 
 use super::blocking::{Panicked, run_blocking};
@@ -256,16 +255,6 @@ impl KnownNode {
 pub(super) struct NodeLookup {
     pub(super) check_ins: CheckIns,
     pub(super) policy: FactsPolicy,
-}
-
-impl<S> FromRef<S> for NodeLookup
-where
-    CheckIns: FromRef<S>,
-    FactsPolicy: FromRef<S>,
-{
-    fn from_ref(state: &S) -> Self {
-        Self { check_ins: CheckIns::from_ref(state), policy: FactsPolicy::from_ref(state) }
-    }
 }
 
 impl NodeLookup {

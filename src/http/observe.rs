@@ -33,11 +33,11 @@ pub(super) const NO_ROUTE: &str = "none";
 
 /// Logs and counts the requests of a service as those of a route.
 #[derive(Clone, Debug)]
-pub(super) struct ObserveLayer(Arc<RequestMetrics>);
+pub(super) struct ObserveLayer(&'static RequestMetrics);
 
 impl ObserveLayer {
     pub(super) fn new(route: &str, metrics: &Arc<Metrics>) -> Self {
-        Self(Arc::new(RequestMetrics::new(route, Arc::clone(metrics))))
+        Self(RequestMetrics::of_route(route, metrics))
     }
 }
 
@@ -45,7 +45,7 @@ impl<S> Layer<S> for ObserveLayer {
     type Service = Observed<S>;
 
     fn layer(&self, inner: S) -> Observed<S> {
-        Observed { inner, metrics: Arc::clone(&self.0) }
+        Observed { inner, metrics: self.0 }
     }
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Observation {
     began: Instant,
     id: RequestId,
     method: Method,
-    metrics: Arc<RequestMetrics>,
+    metrics: &'static RequestMetrics,
 }
 
 impl Observation {
     /// Begins with a request, and gives it its id.
-    pub(super) fn begin(request: &mut Request, metrics: Arc<RequestMetrics>) -> Self {
+    pub(super) fn begin(request: &mut Request, metrics: &'static RequestMetrics) -> Self {
         #[expect(clippy::disallowed_methods, reason = "requests take time")]
         let began = Instant::now();
         let id = RequestId::choose(request);
@@ -87,7 +87,7 @@ impl Observation {
 #[derive(Clone, Debug)]
 pub(super) struct Observed<S> {
     inner: S,
-    metrics: Arc<RequestMetrics>,
+    metrics: &'static RequestMetrics,
 }
 
 impl<S> Service<Request> for Observed<S>
@@ -104,7 +104,7 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let observation = Observation::begin(&mut request, Arc::clone(&self.metrics));
+        let observation = Observation::begin(&mut request, self.metrics);
         let answer = self.inner.call(request);
         Box::pin(async move { Ok(observation.end(answer.await?)) })
     }

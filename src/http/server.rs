@@ -138,7 +138,7 @@ async fn accept<H: RequestHandler>(
         let guard = Arc::new(limit.acquire(&client).await);
         let timeout = options.client_timeout;
         let (routes, stop, refusal_log) =
-            (routes.clone(), stop.clone(), Arc::clone(&refusal_log));
+            (routes.for_connection(), stop.clone(), Arc::clone(&refusal_log));
         let connection = Connection { routes, stop, guard, refusal_log, timeout };
         connections.spawn(connection.run(stream));
     };

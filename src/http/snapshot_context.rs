@@ -1,10 +1,11 @@
 //! Which snapshot answers a request, and the headers that say so.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{FromRef, FromRequestParts};
+use axum::extract::{FromRef as _, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -17,11 +18,12 @@ use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::request_context::RequestContext;
+use super::state::{AppState, Borrowed};
 use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
-use crate::reconcile::{Controller, FollowedSnapshot, Freshness, LookupError};
+use crate::reconcile::{Controller, FollowedSnapshot, Freshness, LiveGuard, LookupError};
 use crate::snapshot::{AnsweredNode, LiveSnapshot, NoDocument, Snapshot};
 use crate::store::{Answered, Certname};
 use crate::telemetry::Metrics;
@@ -35,10 +37,8 @@ pub(super) const ABOUT_SNAPSHOT: [HeaderName; 2] = [COMMIT, STALE];
 /// The snapshot of a request: taken once, and used to the end.
 #[derive(Debug)]
 pub(super) struct SnapshotContext {
-    pub(super) snapshot: Arc<Snapshot>,
-    /// The same with its responses, if it is live.
-    live: Option<Arc<LiveSnapshot>>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) snapshot: AnsweringSnapshot,
+    pub(super) metrics: Borrowed<Metrics>,
     /// Who chose the snapshot.
     choice: SnapshotChoice,
     /// How many seconds ago the branch was seen, if that is too long.
@@ -47,41 +47,60 @@ pub(super) struct SnapshotContext {
     pub(super) decisions: Option<DecisionRequest>,
 }
 
-impl<S> FromRequestParts<S> for SnapshotContext
-where
-    S: Send + Sync,
-    Arc<Controller>: FromRef<S>,
-    Arc<Metrics>: FromRef<S>,
-    Option<DecisionLog>: FromRef<S>,
-{
+/// A snapshot that answers, with its responses if it is live.
+#[derive(Debug)]
+pub(super) enum AnsweringSnapshot {
+    Live(LiveGuard),
+    Other(Arc<Snapshot>),
+}
+
+impl AnsweringSnapshot {
+    fn live(&self) -> Option<&LiveSnapshot> {
+        match self {
+            Self::Live(live) => Some(live),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl Deref for AnsweringSnapshot {
+    type Target = Arc<Snapshot>;
+
+    fn deref(&self) -> &Arc<Snapshot> {
+        match self {
+            Self::Live(live) => live.snapshot(),
+            Self::Other(snapshot) => snapshot,
+        }
+    }
+}
+
+impl FromRequestParts<AppState> for SnapshotContext {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, state).await?;
-        let (controller, metrics) = (Arc::<Controller>::from_ref(state), Arc::from_ref(state));
-        let (choice, snapshot, live) = match Named::read(&parameters, &parts.headers)? {
-            None => {
-                let live = controller.live()?;
-                (SnapshotChoice::Controller, Arc::clone(live.snapshot()), Some(live))
-            }
+        let controller: &Arc<Controller> = state.as_ref();
+        let (choice, snapshot) = match Named::read(&parameters, &parts.headers)? {
+            None => (SnapshotChoice::Controller, AnsweringSnapshot::Live(controller.live()?)),
             Some(named) => {
                 let asker = CommitAsker::of(parts);
                 // Boxed, since few requests name a commit, and the futures of all would have room for it.
-                let found = Box::pin(named.find(Arc::clone(&controller), asker)).await?;
+                let found = Box::pin(named.find(Arc::clone(controller), asker)).await?;
                 let (choice, snapshot) = found;
                 // Most clients that name a commit name the live one.
                 let live = controller.live().ok();
                 let live = live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot));
-                (choice, snapshot, live)
+                (choice, live.map_or(AnsweringSnapshot::Other(snapshot), AnsweringSnapshot::Live))
             }
         };
         let stale = match controller.freshness() {
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        let decisions = Option::<DecisionLog>::from_ref(state);
-        let decisions = decisions.map(|log| DecisionRequest::new(log, parts));
-        Ok(Self { snapshot, live, metrics, choice, stale, decisions })
+        let decisions: &Option<DecisionLog> = state.as_ref();
+        let decisions = decisions.clone().map(|log| DecisionRequest::new(log, parts));
+        let metrics = Borrowed::from_ref(state);
+        Ok(Self { snapshot, metrics, choice, stale, decisions })
     }
 }
 
@@ -218,7 +237,7 @@ impl SnapshotContext {
         groups: &[GroupIndex],
         version: Version,
     ) -> Result<Vec<u8>, NoDocument<'_>> {
-        match &self.live {
+        match self.snapshot.live() {
             Some(live) => live.classified(node, groups, version),
             None => self.snapshot.classified(node, groups, version),
         }
@@ -313,14 +332,14 @@ mod tests {
     async fn a_request_that_names_the_live_commit_shares_its_responses() {
         let fixture = Fixture::new(RouteSet::Whole);
         let [before, live] = fixture.commits;
-        let plain = context(&fixture, get("/")).await.live.unwrap();
+        let plain = context(&fixture, get("/")).await.snapshot;
         for request in naming("/", live) {
             let shown = format!("{request:?}");
             let named = context(&fixture, request).await;
-            assert!(Arc::ptr_eq(&named.live.unwrap(), &plain), "{shown}");
+            assert!(std::ptr::eq(named.snapshot.live().unwrap(), plain.live().unwrap()), "{shown}");
         }
         let other = context(&fixture, get(&format!("/?commit={before}"))).await;
-        assert_eq!((other.snapshot.commit, other.live.is_none()), (before, true));
+        assert_eq!((other.snapshot.commit, other.snapshot.live().is_none()), (before, true));
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! What handlers use: each handler takes, by the extractor `State`, the services that it names.
 
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
@@ -8,7 +10,7 @@ use super::access::Access;
 use super::check_in_recorder::CheckInRecorder;
 use super::enc_cache::EncCache;
 use super::live_status::LiveStatus;
-use super::node_lookup::FactsPolicy;
+use super::node_lookup::{FactsPolicy, NodeLookup};
 use super::privacy::PrivacyPolicy;
 use super::update_classes::ClassUpdater;
 use super::webhook::Webhooks;
@@ -49,15 +51,16 @@ pub struct Services {
     pub live: LiveStatus,
 }
 
-/// The services behind one pointer, which requests clone. Threads that answer share each count of pointers, so a request
-/// clones few.
+/// The services behind one pointer, which requests clone. The count of the clones is one of a connection: one that all
+/// threads shared would have them wait for its line of memory.
 #[derive(Clone, Debug)]
 pub(super) struct AppState(Arc<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     services: Arc<Services>,
     recorder: CheckInRecorder,
+    lookup: NodeLookup,
 }
 
 impl AppState {
@@ -67,12 +70,66 @@ impl AppState {
             services.enc_cache.clone(),
             services.privacy.clone(),
         );
-        Self(Arc::new(Inner { services, recorder }))
+        let lookup =
+            NodeLookup { check_ins: services.check_ins.clone(), policy: services.facts.clone() };
+        Self(Arc::new(Inner { services, recorder, lookup }))
+    }
+
+    /// Returns the same with a count of its own.
+    pub(super) fn for_connection(&self) -> Self {
+        Self(Arc::new(Inner::clone(&self.0)))
     }
 
     /// Returns what authenticates callers.
     pub(super) fn access(&self) -> &Access {
         &self.0.services.access
+    }
+}
+
+/// A service, borrowed from the state: to clone one would count its users, and all threads share that count.
+#[derive(Debug)]
+pub(super) struct Borrowed<T>(AppState, PhantomData<fn() -> T>);
+
+impl<T> FromRef<AppState> for Borrowed<T> {
+    fn from_ref(state: &AppState) -> Self {
+        Self(state.clone(), PhantomData)
+    }
+}
+
+impl<T> Deref for Borrowed<T>
+where
+    AppState: AsRef<T>,
+{
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref()
+    }
+}
+
+/// Lends requests a service by its type.
+macro_rules! lent {
+    ($($($field:ident).+: $type:ty),* $(,)?) => {
+        $(impl AsRef<$type> for AppState {
+            fn as_ref(&self) -> &$type {
+                &self.0.$($field).+
+            }
+        })*
+    };
+}
+
+lent! {
+    recorder: CheckInRecorder,
+    lookup: NodeLookup,
+    services.enc_cache: EncCache,
+    services.metrics: Metrics,
+    services.controller: Arc<Controller>,
+    services.decisions: Option<DecisionLog>,
+}
+
+impl FromRef<AppState> for NodeLookup {
+    fn from_ref(state: &AppState) -> Self {
+        state.0.lookup.clone()
     }
 }
 

@@ -21,6 +21,7 @@ use super::edit_history::EditHistory;
 use super::errors::{LookupError, StorageError};
 use super::fetcher::Fetcher;
 use super::journal::Journal;
+use super::live::LiveGuard;
 use super::lookup::{CommitDetails, FollowedSnapshot};
 use super::other_refs::OtherRefs;
 use super::policy::{OnStale, Policy};
@@ -39,7 +40,7 @@ use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, FetchError, MirrorError, OpenError};
 use crate::history::History;
 use crate::model::CommitId;
-use crate::snapshot::{LiveSnapshot, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::telemetry::{Metrics, Scrape};
 
 /// How often it is checked whether a thread has ended.
@@ -196,7 +197,7 @@ impl Controller {
     /// # Errors
     ///
     /// As [`Controller::snapshot`].
-    pub fn live(&self) -> Result<Arc<LiveSnapshot>, LookupError> {
+    pub fn live(&self) -> Result<LiveGuard, LookupError> {
         let why = || LookupError::NoSnapshot(self.stages.state.lock().why_no_snapshot());
         let live = self.stages.live.stable().ok_or_else(why)?;
         self.check_fresh().map(|()| live)

@@ -1,36 +1,41 @@
 //! The snapshots that answer agents.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, Guard};
 
 use crate::model::CommitId;
 use crate::snapshot::{LiveSnapshot, Snapshot};
 
+/// The snapshot that answers a request. Requests do not count its users, since all threads share such a count.
+pub type LiveGuard = Guard<Arc<LiveSnapshot>>;
+
 /// The snapshots that answer. There is one; a rollout in stages will have a candidate beside it.
 #[derive(Debug, Default)]
 pub(super) struct LiveSnapshots {
-    stable: ArcSwapOption<LiveSnapshot>,
+    /// None before the first.
+    stable: OnceLock<ArcSwap<LiveSnapshot>>,
 }
 
 impl LiveSnapshots {
     /// Returns the snapshot that answers all nodes.
-    pub(super) fn stable(&self) -> Option<Arc<LiveSnapshot>> {
-        self.stable.load_full()
+    pub(super) fn stable(&self) -> Option<LiveGuard> {
+        self.stable.get().map(ArcSwap::load)
     }
 
     /// Returns its commit.
     pub(super) fn commit(&self) -> Option<CommitId> {
-        self.stable.load().as_ref().map(|it| it.snapshot().commit)
+        self.stable().map(|it| it.snapshot().commit)
     }
 
     /// Makes a snapshot answer; requests that run end with the one before.
     pub(super) fn set_stable(&self, snapshot: Arc<Snapshot>) {
-        let is_live = |it: &Arc<LiveSnapshot>| Arc::ptr_eq(it.snapshot(), &snapshot);
         // A pin of the live commit keeps its responses.
-        if !self.stable.load().as_ref().is_some_and(is_live) {
-            self.stable.store(Some(Arc::new(LiveSnapshot::new(snapshot))));
+        if self.stable().is_some_and(|it| Arc::ptr_eq(it.snapshot(), &snapshot)) {
+            return;
         }
+        let live = Arc::new(LiveSnapshot::new(snapshot));
+        self.stable.get_or_init(|| ArcSwap::new(Arc::clone(&live))).store(live);
     }
 }
 

@@ -18,9 +18,11 @@ pub struct RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Makes the metrics of a route by its template, with no series at hand yet.
-    pub fn new(route: &str, metrics: Arc<Metrics>) -> Self {
-        Self { route: route.into(), metrics, series: SeriesCache::default() }
+    /// Makes the metrics of a route by its template, with no series at hand yet. Routes are declared once, and their
+    /// metrics stay until the program ends: requests need not count who uses them.
+    pub fn of_route(route: &str, metrics: &Arc<Metrics>) -> &'static Self {
+        let (route, metrics) = (route.into(), Arc::clone(metrics));
+        Box::leak(Box::new(Self { route, metrics, series: SeriesCache::default() }))
     }
 
     /// Returns the template of the route.
@@ -51,7 +53,7 @@ mod tests {
     #[test]
     fn each_request_is_counted_with_its_own_labels() {
         let metrics = Arc::new(Metrics::default());
-        let of_route = |route| RequestMetrics::new(route, Arc::clone(&metrics));
+        let of_route = |route| RequestMetrics::of_route(route, &metrics);
         // A route can be declared twice: for its methods, and for all others.
         let counted = ["/a", "/b"].map(|route| [of_route(route), of_route(route)]);
         let labels = ["/a", "/b"].into_iter().flat_map(|route| {

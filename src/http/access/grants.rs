@@ -4,6 +4,7 @@
 //! several: one for each entry that matches the certificate or the user, one for the token. A request requires one
 //! grant that allows all of it; grants never add up.
 
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use smallvec::{SmallVec, smallvec};
@@ -29,24 +30,49 @@ impl Grant {
 }
 
 /// Everything, for callers of an open address and of the unix socket.
-static EVERYTHING: LazyLock<Arc<Grant>> =
-    LazyLock::new(|| Arc::new(Grant::everywhere(Roles::all())));
+static EVERYTHING: LazyLock<Grant> = LazyLock::new(|| Grant::everywhere(Roles::all()));
 
 /// What callers without a token may do where anonymous requests are allowed.
-static ANONYMOUS: LazyLock<Arc<Grant>> =
-    LazyLock::new(|| Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::Read]))));
+static ANONYMOUS: LazyLock<Grant> =
+    LazyLock::new(|| Grant::everywhere(Roles::of(&[Role::Classify, Role::Read])));
 
 /// What an agent may do about its own node: classify it, check it in, and read that check-in.
-static OWN_NODE: LazyLock<Arc<Grant>> = LazyLock::new(|| {
-    Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::CheckIn, Role::Read])))
-});
+static OWN_NODE: LazyLock<Grant> =
+    LazyLock::new(|| Grant::everywhere(Roles::of(&[Role::Classify, Role::CheckIn, Role::Read])));
+
+/// A grant that a caller has.
+#[derive(Clone, Debug)]
+pub(super) enum HeldGrant {
+    /// One that no file configures. Requests of all threads would count its users otherwise.
+    Fixed(&'static Grant),
+    Configured(Arc<Grant>),
+}
+
+impl Deref for HeldGrant {
+    type Target = Grant;
+
+    fn deref(&self) -> &Grant {
+        match self {
+            Self::Fixed(grant) => grant,
+            Self::Configured(grant) => grant,
+        }
+    }
+}
+
+impl PartialEq for HeldGrant {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for HeldGrant {}
 
 /// A grant with its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) holder: Holder,
     pub(super) nodes: Nodes,
-    pub(super) grant: Arc<Grant>,
+    pub(super) grant: HeldGrant,
 }
 
 /// The holder of a grant.
@@ -73,17 +99,21 @@ pub(super) enum Nodes {
 
 impl Held {
     pub(super) fn for_all(holder: Holder, grant: Arc<Grant>) -> Self {
-        Self { holder, nodes: Nodes::All, grant }
+        Self { holder, nodes: Nodes::All, grant: HeldGrant::Configured(grant) }
+    }
+
+    fn fixed(grant: &'static Grant) -> Self {
+        Self { holder: Holder::Anonymous, nodes: Nodes::All, grant: HeldGrant::Fixed(grant) }
     }
 
     /// Returns the grant of everyone at an open address.
     pub(super) fn everything() -> Self {
-        Self::for_all(Holder::Anonymous, Arc::clone(&EVERYTHING))
+        Self::fixed(&EVERYTHING)
     }
 
     /// Returns the grant of those without a token, where they are allowed.
     pub(super) fn anonymous() -> Self {
-        Self::for_all(Holder::Anonymous, Arc::clone(&ANONYMOUS))
+        Self::fixed(&ANONYMOUS)
     }
 
     /// Returns the grant of every agent with a certificate.
@@ -91,7 +121,7 @@ impl Held {
         Self {
             holder: Holder::Certificate(Arc::clone(certificate)),
             nodes: Nodes::Own(Arc::clone(certificate)),
-            grant: Arc::clone(&OWN_NODE),
+            grant: HeldGrant::Fixed(&OWN_NODE),
         }
     }
 
