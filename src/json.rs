@@ -10,3 +10,6 @@ mod marks;
 mod scan;
 
 pub use cursor::Cursor;
+
+#[cfg(test)]
+mod tests;
