@@ -213,6 +213,7 @@ fn next(count: &mut u32) -> PathId {
 
 /// Returns a bit by the length and the first byte of a key: most keys of a node are of a kind that
 /// no rule mentions.
+#[inline]
 fn kind(key: &str) -> u64 {
     let first = key.bytes().next().map_or(0, usize::from);
     1 << ((key.len() ^ first.wrapping_mul(5)) % 64)
@@ -220,8 +221,15 @@ fn kind(key: &str) -> u64 {
 
 impl Trie {
     /// Returns what is below a key, if rules mention it.
+    #[inline]
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        if self.kinds & kind(key) == 0 { None } else { self.keys.get(key) }
+        if self.kinds & kind(key) == 0 { None } else { self.get_by_hash(key) }
+    }
+
+    /// Does the same for a key that may be mentioned.
+    #[inline(never)]
+    fn get_by_hash(&self, key: &str) -> Option<&Self> {
+        self.keys.get(key)
     }
 
     fn add(&mut self, rest: &[Segment], count: &mut u32) -> PathId {

@@ -187,15 +187,20 @@ impl BodyScanner<'_> {
         Some(if name && values && !others { DataShape::Envelope } else { DataShape::Object })
     }
 
+    /// Reads the value of a key. Of most nothing is mentioned: these take no call more than to skip them.
+    #[inline]
     fn entry(&mut self, trie: &Trie, key: &str) -> Option<()> {
         match trie.get(key) {
-            Some(trie) => {
-                // The last of several entries of one key stays.
-                self.clear(trie);
-                self.read(trie)
-            }
+            Some(trie) => self.mentioned(trie),
             None => self.cursor.skip(),
         }
+    }
+
+    #[inline(never)]
+    fn mentioned(&mut self, trie: &Trie) -> Option<()> {
+        // The last of several entries of one key stays.
+        self.clear(trie);
+        self.read(trie)
     }
 
     /// Forgets what was seen below a place.
