@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{FromRef as _, FromRequestParts};
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,6 @@ use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::request_context::RequestContext;
-use super::state::{AppState, Borrowed};
 use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
@@ -38,7 +37,7 @@ pub(super) const ABOUT_SNAPSHOT: [HeaderName; 2] = [COMMIT, STALE];
 #[derive(Debug)]
 pub(super) struct SnapshotContext {
     pub(super) snapshot: AnsweringSnapshot,
-    pub(super) metrics: Borrowed<Metrics>,
+    pub(super) metrics: Arc<Metrics>,
     /// Who chose the snapshot.
     choice: SnapshotChoice,
     /// How many seconds ago the branch was seen, if that is too long.
@@ -74,10 +73,14 @@ impl Deref for AnsweringSnapshot {
     }
 }
 
-impl FromRequestParts<AppState> for SnapshotContext {
+impl<S> FromRequestParts<S> for SnapshotContext
+where
+    S: Send + Sync + AsRef<Arc<Controller>> + AsRef<Option<DecisionLog>>,
+    Arc<Metrics>: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, state).await?;
         let controller: &Arc<Controller> = state.as_ref();
         let (choice, snapshot) = match Named::read(&parameters, &parts.headers)? {
@@ -99,7 +102,7 @@ impl FromRequestParts<AppState> for SnapshotContext {
         };
         let decisions: &Option<DecisionLog> = state.as_ref();
         let decisions = decisions.clone().map(|log| DecisionRequest::new(log, parts));
-        let metrics = Borrowed::from_ref(state);
+        let metrics = Arc::from_ref(state);
         Ok(Self { snapshot, metrics, choice, stale, decisions })
     }
 }

@@ -122,7 +122,6 @@ lent! {
     recorder: CheckInRecorder,
     lookup: NodeLookup,
     services.enc_cache: EncCache,
-    services.metrics: Metrics,
     services.controller: Arc<Controller>,
     services.decisions: Option<DecisionLog>,
 }
