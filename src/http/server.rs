@@ -2,7 +2,7 @@
 //!
 //! The transports are our own, on top of `hyper`: `tower-http` limits requests, and what has to be limited
 //! here comes before and after a request. [`connection_limit`] bounds connections and their buffers,
-//! [`client_timeout`] gives clients deadlines by the bytes that they move and [`head_timer`] one for each head,
+//! [`client_timeout`] gives clients deadlines by the bytes that they move and [`connection`] one for each head,
 //! [`memory_budget`] bounds the memory of parsed bodies, [`on_flush`] runs callbacks once the kernel has a response, and
 //! [`self_wakes`] keeps connections from waking other threads.
 

@@ -257,8 +257,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_flush(cx) {
             Poll::Ready(done) => {
-                // A streamed response is still being made after its first flush.
-                if self.written > 0 && self.guard.slot.phase() != Phase::Handling {
+                // A streamed response is still being made after its first flush. A body is waited for, or handled, where
+                // `100 Continue` was written.
+                let phase = self.guard.slot.phase();
+                if self.written > 0 && matches!(phase, Phase::Response | Phase::Head) {
                     self.guard.enter(Phase::Head);
                     self.guard.note_flush();
                 }

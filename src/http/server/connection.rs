@@ -203,7 +203,7 @@ impl<H: RequestHandler> Connection<H> {
         let guard = Arc::clone(&self.guard);
         guard.release_buffered();
         guard.enter(Phase::Handling);
-        let reservation = MemoryReservation::of_connection(Arc::clone(&guard));
+        let reservation = MemoryReservation::of_connection(&guard);
         let timed = |it: Incoming| {
             if it.is_end_stream() {
                 return Body::empty();

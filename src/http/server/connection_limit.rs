@@ -259,6 +259,10 @@ impl ConnectionGuard {
 
     /// Notes that a response of unknown length has been made.
     pub(super) fn end_stream(&self) {
+        // To take what is still to be sent, the client has as long as a head may take.
+        if self.slot.phase() == Phase::Head {
+            self.enter(Phase::Head);
+        }
         self.slot.is_streaming.store(false, Ordering::Relaxed);
     }
 

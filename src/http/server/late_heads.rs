@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,7 +22,7 @@ use crate::telemetry::Metrics;
 
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Answers `/slow` for three times as long as a head may take, and all else at once.
+/// Answers `/slow` for three times as long as a head may take, and all else once its body is there.
 #[derive(Clone)]
 struct SlowBodies;
 
@@ -37,12 +38,23 @@ impl RequestHandler for SlowBodies {
             (sent < 3).then(|| (Ok::<_, std::io::Error>(Bytes::from_static(b"part")), sent + 1))
         });
         let body = if is_slow { Body::from_stream(Box::pin(chunks)) } else { Body::from("whole") };
-        Box::pin(async move { Response::new(body) })
+        Box::pin(async move {
+            let received = to_bytes(request.into_body(), usize::MAX).await;
+            let status = if received.is_ok() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+            let mut response = Response::new(body);
+            *response.status_mut() = status;
+            response
+        })
     }
 }
 
 /// Sends something on a connection, and returns what came back, and after how long it ended.
 async fn exchange(sent: &[u8]) -> (String, Duration) {
+    exchange_parts(&[sent]).await
+}
+
+/// Sends parts, each two thirds of the time of a head after the one before.
+async fn exchange_parts(sent: &[&[u8]]) -> (String, Duration) {
     let (mut client, server) = UnixStream::pair().unwrap();
     let limit = Arc::new(ConnectionLimit::new("test", 8, Arc::<Metrics>::default()));
     let connection = Connection {
@@ -54,7 +66,12 @@ async fn exchange(sent: &[u8]) -> (String, Duration) {
     };
     let began = Instant::now();
     let asking = async {
-        client.write_all(sent).await.unwrap();
+        for (number, part) in sent.iter().enumerate() {
+            if number > 0 {
+                tokio::time::sleep(TIMEOUT * 2 / 3).await;
+            }
+            client.write_all(part).await.unwrap();
+        }
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
         answer
@@ -94,4 +111,19 @@ async fn an_answer_that_takes_longer_than_a_head_may_is_sent_whole() {
     assert!(answer.ends_with("0\r\n\r\n"), "{answer}");
     // Two pauses, the one before the end, and the next head.
     assert!(TIMEOUT * 4 <= took, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_sent_when_it_is_asked_for_may_take_longer_than_a_head() {
+    // So many bytes in a second earn the time that they take.
+    let part = vec![b' '; 64 << 10];
+    let length = part.len() * 4;
+    for expects in ["", "Expect: 100-continue\r\n"] {
+        let head =
+            format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{expects}\r\n");
+        let (answer, took) = exchange_parts(&[head.as_bytes(), &part, &part, &part, &part]).await;
+        assert_eq!(answer.contains("100 Continue"), !expects.is_empty(), "{answer}");
+        assert!(answer.contains("HTTP/1.1 200"), "{expects:?} {answer}");
+        assert!(TIMEOUT * 2 < took, "{took:?}");
+    }
 }

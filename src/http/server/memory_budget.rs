@@ -6,8 +6,8 @@
 //! answered from its text reserves the memory of its text alone, and that of values when it turns out to need them.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -113,14 +113,14 @@ struct Reserved {
     permits: Mutex<SmallVec<[SemaphorePermit<'static>; 1]>>,
     /// Whether the body that is read counts as text alone.
     is_text_alone: AtomicBool,
-    /// The connection that the request came through.
-    guard: Option<Arc<ConnectionGuard>>,
+    /// The connection that the request came through. Work that outlives it keeps no slot.
+    guard: Weak<ConnectionGuard>,
 }
 
 impl MemoryReservation {
     /// Returns the reservation of a request that came through a connection.
-    pub(super) fn of_connection(guard: Arc<ConnectionGuard>) -> Self {
-        Self(Arc::new(Reserved { guard: Some(guard), ..Reserved::default() }))
+    pub(super) fn of_connection(guard: &Arc<ConnectionGuard>) -> Self {
+        Self(Arc::new(Reserved { guard: Arc::downgrade(guard), ..Reserved::default() }))
     }
 
     /// Returns the reservation of the current request. Work that outlives the request keeps it.
@@ -162,11 +162,11 @@ impl MemoryReservation {
             return Ok(());
         }
         // As a body that waits for memory does from the start.
-        if let Some(guard) = &self.0.guard {
+        if let Some(guard) = self.0.guard.upgrade() {
             guard.count_buffered(text.len());
         }
         let reserved = self.reserve(estimate).await;
-        if let Some(guard) = &self.0.guard {
+        if let Some(guard) = self.0.guard.upgrade() {
             guard.release_buffered();
         }
         reserved

@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
+use crate::http::server::memory_budget::MemoryReservation;
 
 fn limit(most: usize) -> Arc<ConnectionLimit> {
     Arc::new(ConnectionLimit::new("listen", most, Arc::default()))
@@ -127,4 +128,14 @@ fn addresses_of_one_site_are_one_client() {
     assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
     assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+}
+
+#[test]
+fn work_that_outlives_its_connection_keeps_no_slot() {
+    let limit = limit(1);
+    let guard = acquire(&limit, 1, Phase::Handling, 1);
+    let reservation = MemoryReservation::of_connection(&guard);
+    drop(guard);
+    assert!(limit.open.lock().slots.is_empty());
+    drop(reservation);
 }
