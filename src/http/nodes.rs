@@ -15,8 +15,8 @@ use super::error::ApiError;
 use super::names_no_commit::{NamesNoCommit, refusal};
 use super::node_conditions::NodeConditions;
 use super::openapi::errors::{
-    NodeConditionErrors, PageErrors, PathErrors, SnapshotParameterErrors, StoreErrors, TimeErrors,
-    UnknownStoredNode,
+    ListedTimeErrors, NodeConditionErrors, PageErrors, PathErrors, SnapshotParameterErrors,
+    StoreErrors, TimeErrors, UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
@@ -43,7 +43,7 @@ const CHANGES: usize = 20;
     params(Conditions, NodePageParameters),
     responses(
         (status = 200, body = NodePage),
-        SnapshotParameterErrors,
+        ListedTimeErrors,
         PageErrors,
         NodeConditionErrors,
         StoreErrors,

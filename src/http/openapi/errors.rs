@@ -1,7 +1,7 @@
 //! Which errors a route answers with, in sets that handlers name beside what they answer.
 //!
 //! The status of an error is that of its kind. A set describes each kind under a key of its own, such as
-//! `503 busy`; [`merge`] joins those of one status.
+//! `503 busy`, with what is said of it; [`merge`] joins those of one status.
 
 use std::collections::BTreeMap;
 
@@ -68,6 +68,8 @@ errors! {
     TimeErrors { MalformedRequest: "`before` cannot be read" }
     /// Of what no commit has.
     SnapshotParameterErrors { MalformedRequest: "`commit` or `at` is given: this is not read from a commit" }
+    /// Of a list where `commit` is a condition.
+    ListedTimeErrors { MalformedRequest: "`at` is given: this is not read from a commit" }
     /// Of what the path names.
     NotFound { NotFound }
     /// Of a node that a GET names.
@@ -167,10 +169,8 @@ errors! {
 
 fn described(kinds: &[(ErrorKind, &str)]) -> All {
     let described = kinds.iter().map(|(kind, note)| {
-        let word = kind.as_str();
-        let said = if note.is_empty() { format!("`{word}`") } else { format!("`{word}`: {note}") };
-        let key = format!("{} {word}", kind.status().as_str());
-        (key, ResponseBuilder::new().description(said).into())
+        let key = format!("{} {} {note}", kind.status().as_str(), kind.as_str());
+        (key, ResponseBuilder::new().into())
     });
     described.collect()
 }
@@ -180,14 +180,25 @@ pub(super) fn merge(responses: &mut All) {
     let (errors, answers): (All, All) =
         std::mem::take(responses).into_iter().partition(|(key, _)| key.contains(' '));
     *responses = answers;
-    let mut joined: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (key, response) in &errors {
-        if let (Some((status, _)), RefOr::T(response)) = (key.split_once(' '), response) {
-            joined.entry(status).or_default().push(&response.description);
+    let mut joined: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for key in errors.keys() {
+        let mut parts = key.splitn(3, ' ');
+        if let (Some(status), Some(kind), Some(note)) = (parts.next(), parts.next(), parts.next()) {
+            let notes = joined.entry(status).or_default().entry(kind).or_default();
+            notes.extend((!note.is_empty()).then_some(note));
         }
     }
     for (status, kinds) in joined {
-        responses.insert(status.to_owned(), response(status, &kinds.join("; ")));
+        let said: Vec<String> = kinds.iter().map(|(kind, notes)| said_of(kind, notes)).collect();
+        responses.insert(status.to_owned(), response(status, &said.join("; ")));
+    }
+}
+
+fn said_of(kind: &str, notes: &[&str]) -> String {
+    if notes.is_empty() {
+        format!("`{kind}`")
+    } else {
+        format!("`{kind}`: {}", notes.join(", or "))
     }
 }
 
