@@ -102,7 +102,7 @@ impl ExplainCommand {
             };
         }
         let (estate, loaded) = match self.repository.valid() {
-            Err(error) if !self.repository.is_given() => {
+            Err(error) if !is_local => {
                 bail!("{error:#}; to ask a daemon, give --server URL")
             }
             valid => valid?,

@@ -51,6 +51,8 @@ struct NodeView {
     asked: String,
     /// Why the commit does not explain what the node gets, which takes facts.
     unexplained: Option<String>,
+    /// Whether the page is of another commit than the live one.
+    is_elsewhere: bool,
 }
 
 /// A group that matches, with the reason.
@@ -144,6 +146,7 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
         // The history of a node that is not stored is empty.
         changes: if stored.is_some() { visit.get(&changes).await? } else { Vec::new() },
         unexplained: explanation.err().map(PageError::message),
+        is_elsewhere: visit.is_elsewhere(),
         enc: visit.text_at(&format!("{route}/enc")).await.ok(),
         facts: (facts.len() <= INLINE).then_some(facts),
         trusted: format!("{trusted:#}"),
@@ -399,7 +402,9 @@ impl NodeView {
 
     /// Returns why the conflict in which the node is cannot be shown, if it cannot.
     fn hidden_conflicts(&self) -> Option<&str> {
-        let is_hidden = self.conflicts.is_empty() && self.state() == Some(NodeState::Conflict);
+        // What the node got last says nothing of another commit.
+        let is_in_conflict = !self.is_elsewhere && self.state() == Some(NodeState::Conflict);
+        let is_hidden = is_in_conflict && self.conflicts.is_empty();
         self.unexplained.as_deref().filter(|_| is_hidden)
     }
 

@@ -231,7 +231,12 @@ impl From<StoreError> for ApiError {
         let is_busy = error.fault == StoreFault::Busy;
         let kind = if is_busy { ErrorKind::Busy } else { ErrorKind::StorageFailed };
         let message = format!("{}.", sentence(&error.to_string()));
-        Self::new(kind, message, Value::Null).with_header(header::RETRY_AFTER, "5")
+        let answer = Self::new(kind, message, Value::Null);
+        // A value that the database does not take is refused each time.
+        if error.fault == StoreFault::Value {
+            return answer;
+        }
+        answer.with_header(header::RETRY_AFTER, "5")
     }
 }
 
