@@ -61,7 +61,10 @@ pub(super) fn build(
             break;
         }
     }
-    let ignores = comment::find(text.original, &builder.scalars, &text.index);
+    let ignores = match comment::may_have_ignores(text.original) {
+        true => comment::find(text.original, &builder.scalars, &text.index),
+        false => Vec::new(),
+    };
     Contents {
         documents: builder.documents,
         faults: builder.faults,

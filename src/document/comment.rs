@@ -32,14 +32,16 @@ pub(super) fn as_value(written: &str) -> Option<&str> {
     is_meant.then(|| comment.trim_end())
 }
 
+/// Returns whether a text may have such a comment.
+pub(super) fn may_have_ignores(text: &str) -> bool {
+    text.contains(MARK)
+}
+
 /// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment,
 /// in order.
 ///
 /// Comments may be stacked: the next line that is neither blank nor a comment is meant.
 pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &PositionIndex) -> Vec<Ignore> {
-    if !text.contains(MARK) {
-        return Vec::new();
-    }
     let mut found = Vec::new();
     let mut waiting: Vec<(Vec<String>, Span)> = Vec::new();
     let mut character = 0_u32;

@@ -14,7 +14,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Contents {
     read_counted(bytes, limits, &mut |_| Count::Continue)
 }
 
-/// Reads the documents of a file, and has every value counted before it is kept.
+/// Reads the documents of a file, and has every value counted before it is used.
 pub fn read_counted(
     bytes: &[u8],
     limits: &Limits,
