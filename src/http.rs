@@ -82,7 +82,6 @@ mod json_tree;
 mod known_node;
 mod light_limit;
 mod live_status;
-mod names_no_commit;
 mod node_conditions;
 mod node_lookup;
 mod privacy;

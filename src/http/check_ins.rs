@@ -12,10 +12,7 @@ use super::blocking::STORE;
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::explanation_limit::check_explanation;
-use super::names_no_commit::NamesNoCommit;
-use super::openapi::errors::{
-    NotFound, PageErrors, PathErrors, SnapshotParameterErrors, StoreErrors,
-};
+use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::original_uri::OriginalUri;
 use super::path_parameter::PathParameter;
@@ -65,13 +62,11 @@ where
     params(Page, FactsSwitch),
     responses(
         (status = 200, body = [types::CheckIn]),
-        SnapshotParameterErrors,
         PageErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn list(
-    _: NamesNoCommit,
     State(reader): State<CheckInReader>,
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
@@ -191,14 +186,12 @@ fn unreadable(name: &str, error: &StoreError) -> types::CheckIn {
     params(("name" = String, Path), FactsSwitch),
     responses(
         (status = 200, body = types::CheckIn),
-        SnapshotParameterErrors,
         PathErrors,
         NotFound,
         StoreErrors,
     ),
 )]
 pub(super) async fn one(
-    _: NamesNoCommit,
     State(reader): State<CheckInReader>,
     uri: OriginalUri,
     parameters: Parameters,

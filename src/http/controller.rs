@@ -11,10 +11,9 @@ use super::access::{Caller, Role};
 use super::blocking::REPOSITORY;
 use super::body::read_json;
 use super::error::ApiError;
-use super::names_no_commit::NamesNoCommit;
 use super::openapi::errors::{
     BodyErrors, CommitErrors, JournalErrors, LookupErrors, PageErrors, PathErrors,
-    SnapshotParameterErrors, ValidCommitErrors,
+    ValidCommitErrors,
 };
 use super::openapi::parameters::Page;
 use super::path_parameter::PathParameter;
@@ -30,11 +29,9 @@ use crate::store::CheckIns;
     get, path = "/controller/status", operation_id = "status", tag = "Controller",
     responses(
         (status = 200, body = Status),
-        SnapshotParameterErrors,
     ),
 )]
 pub(super) async fn status(
-    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     State(overview): State<Arc<Overview>>,
     State(check_ins): State<CheckIns>,
@@ -138,13 +135,11 @@ pub(super) async fn resume(
     params(Page),
     responses(
         (status = 200, body = [Commit]),
-        SnapshotParameterErrors,
         PageErrors,
         LookupErrors,
     ),
 )]
 pub(super) async fn commits(
-    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
 ) -> Result<Json<Vec<Commit>>, ApiError> {
@@ -158,13 +153,11 @@ pub(super) async fn commits(
     params(("revision" = String, Path)),
     responses(
         (status = 200, body = Commit),
-        SnapshotParameterErrors,
         PathErrors,
         CommitErrors,
     ),
 )]
 pub(super) async fn commit(
-    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     PathParameter(revision): PathParameter,
 ) -> Result<Json<Commit>, ApiError> {

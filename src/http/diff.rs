@@ -16,11 +16,8 @@ use super::compute::LISTS;
 use super::error::ApiError;
 use super::fleet::{self, Surveyor};
 use super::json_list::CHUNK;
-use super::names_no_commit::NamesNoCommit;
 use super::node_lookup::FactsPolicy;
-use super::openapi::errors::{
-    ComparisonErrors, PathErrors, SnapshotParameterErrors, StoreErrors, ValidCommitErrors,
-};
+use super::openapi::errors::{ComparisonErrors, PathErrors, StoreErrors, ValidCommitErrors};
 use super::path_parameter::PathParameters;
 use super::privacy::PrivacyPolicy;
 use super::streamed::{self, Chunk};
@@ -49,7 +46,6 @@ const WAIT: Duration = Duration::from_secs(30);
     params(("base" = String, Path), ("head" = String, Path)),
     responses(
         (status = 200, body = Diff),
-        SnapshotParameterErrors,
         PathErrors,
         ValidCommitErrors,
         ComparisonErrors,
@@ -57,7 +53,6 @@ const WAIT: Duration = Duration::from_secs(30);
     ),
 )]
 pub(super) async fn diff(
-    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,

@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::blocking::STORE;
 use super::error::ApiError;
-use super::names_no_commit::NamesNoCommit;
-use super::openapi::errors::{NodeConditionErrors, SnapshotParameterErrors, StoreErrors};
+use super::openapi::errors::{NodeConditionErrors, StoreErrors};
 use super::openapi::parameters::{CountedTimes, MatchedTime};
 use super::query::Parameters;
 use super::types::{CountedNodes, GroupMembers};
@@ -26,13 +25,11 @@ const MOVED_WITHIN: &str = "7d";
     params(CountedTimes),
     responses(
         (status = 200, body = CountedNodes),
-        SnapshotParameterErrors,
         NodeConditionErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn nodes(
-    _: NamesNoCommit,
     State(check_ins): State<CheckIns>,
     parameters: Parameters,
 ) -> Result<Json<CountedNodes>, ApiError> {
@@ -49,13 +46,11 @@ pub(super) async fn nodes(
     params(MatchedTime),
     responses(
         (status = 200, body = [GroupMembers]),
-        SnapshotParameterErrors,
         NodeConditionErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn groups(
-    _: NamesNoCommit,
     State(check_ins): State<CheckIns>,
     parameters: Parameters,
 ) -> Result<Json<Vec<GroupMembers>>, ApiError> {

@@ -12,11 +12,9 @@ use super::access::{Caller, Role};
 use super::blocking::{REPOSITORY, STORE};
 use super::check_in_recorder::CheckInRecorder;
 use super::error::ApiError;
-use super::names_no_commit::{NamesNoCommit, refusal};
 use super::node_conditions::NodeConditions;
 use super::openapi::errors::{
-    ListedTimeErrors, NodeConditionErrors, PageErrors, PathErrors, SnapshotParameterErrors,
-    StoreErrors, TimeErrors, UnknownStoredNode,
+    NodeConditionErrors, PageErrors, PathErrors, StoreErrors, TimeErrors, UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
@@ -43,7 +41,6 @@ const CHANGES: usize = 20;
     params(Conditions, NodePageParameters),
     responses(
         (status = 200, body = NodePage),
-        ListedTimeErrors,
         PageErrors,
         NodeConditionErrors,
         StoreErrors,
@@ -54,10 +51,6 @@ pub(super) async fn list(
     State(check_ins): State<CheckIns>,
     parameters: Parameters,
 ) -> Result<Json<NodePage>, ApiError> {
-    // Here `commit` is a condition.
-    if parameters.get("at").is_some() {
-        return Err(refusal("at"));
-    }
     let range = NodeRange {
         offset: parameters.number("offset")?.unwrap_or(0),
         limit: page_of(&parameters)?,
@@ -82,14 +75,12 @@ fn page_of(parameters: &Parameters) -> Result<usize, ApiError> {
     params(("name" = String, Path)),
     responses(
         (status = 200, body = StoredNode),
-        SnapshotParameterErrors,
         PathErrors,
         UnknownStoredNode,
         StoreErrors,
     ),
 )]
 pub(super) async fn one(
-    _: NamesNoCommit,
     State(check_ins): State<CheckIns>,
     State(privacy): State<PrivacyPolicy>,
     uri: OriginalUri,
@@ -108,7 +99,6 @@ pub(super) async fn one(
     params(("name" = String, Path), HistoryPage),
     responses(
         (status = 200, body = [StoredChange]),
-        SnapshotParameterErrors,
         UnknownStoredNode,
         PageErrors,
         TimeErrors,
@@ -116,7 +106,6 @@ pub(super) async fn one(
     ),
 )]
 pub(super) async fn history(
-    _: NamesNoCommit,
     State(controller): State<Arc<Controller>>,
     State(check_ins): State<CheckIns>,
     State(privacy): State<PrivacyPolicy>,

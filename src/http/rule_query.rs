@@ -10,11 +10,8 @@ use super::body::{RULE_VALUES, read_json_within};
 use super::client_presence::{ClientPresence, ClientWatch};
 use super::error::ApiError;
 use super::fleet::{self, ReadNode, Surveyor, UseRows};
-use super::names_no_commit::NamesNoCommit;
 use super::node_lookup::FactsPolicy;
-use super::openapi::errors::{
-    PageErrors, RuleBodyErrors, RuleErrors, SnapshotParameterErrors, StoreErrors,
-};
+use super::openapi::errors::{PageErrors, RuleBodyErrors, RuleErrors, StoreErrors};
 use super::openapi::parameters::{RuleParameter, SearchPage};
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
@@ -72,14 +69,12 @@ where
     params(RuleParameter, SearchPage),
     responses(
         (status = 200, body = RuleMatches),
-        SnapshotParameterErrors,
         RuleErrors,
         PageErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn query(
-    _: NamesNoCommit,
     State(searcher): State<NodeSearcher>,
     parameters: Parameters,
 ) -> Result<Json<RuleMatches>, ApiError> {
@@ -98,14 +93,12 @@ pub(super) async fn query(
     request_body = RuleQuery,
     responses(
         (status = 200, body = RuleMatches),
-        SnapshotParameterErrors,
         RuleBodyErrors,
         PageErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn query_by_body(
-    _: NamesNoCommit,
     State(searcher): State<NodeSearcher>,
     parameters: Parameters,
     body: Body,

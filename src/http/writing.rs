@@ -15,7 +15,6 @@ use super::access::Caller;
 use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
-use super::names_no_commit::named;
 use super::original_uri::OriginalUri;
 use super::path_parameter::PathParameter;
 use super::query::Parameters;
@@ -28,6 +27,9 @@ use crate::history::Edit;
 use crate::model::{GroupId, hex};
 use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
+
+/// The parameters that choose the snapshot of a read.
+const SNAPSHOT_PARAMETERS: [&str; 2] = ["commit", "at"];
 
 /// How many writes wait at most; each may hold a large body, and its client may be gone.
 const WAITING: usize = 256;
@@ -83,7 +85,7 @@ where
 /// Refuses a write to another commit than that of the branch. The header is for reads: clients may send it always.
 async fn check_snapshot<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(), ApiError> {
     let parameters = Parameters::from_request_parts(parts, state).await?;
-    match named(&parameters) {
+    match SNAPSHOT_PARAMETERS.into_iter().find(|it| parameters.get(it).is_some()) {
         None => Ok(()),
         Some(name) => Err(ApiError::malformed_head(format!(
             "Writes are made to the branch: leave out the parameter `{name}`."

@@ -66,10 +66,6 @@ errors! {
     }
     /// Of times in the query.
     TimeErrors { MalformedRequest: "`before` cannot be read" }
-    /// Of what no commit has.
-    SnapshotParameterErrors { MalformedRequest: "`commit` or `at` is given: this is not read from a commit" }
-    /// Of a list where `commit` is a condition.
-    ListedTimeErrors { MalformedRequest: "`at` is given: this is not read from a commit" }
     /// Of what the path names.
     NotFound { NotFound }
     /// Of a node that a GET names.
