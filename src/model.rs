@@ -44,7 +44,7 @@ pub(crate) use shared::{shared_path, shared_text};
 pub use shared_list::SharedList;
 pub use table::Table;
 pub use url_path::{URL_PATH, URL_SEGMENT};
-pub use value::{has_exponent, is_written_as, same, storable_text, text, type_name};
+pub use value::{has_exponent, is_written_as, same, text, type_name};
 pub use withheld::{
     MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,
     whole_path,

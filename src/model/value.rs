@@ -19,11 +19,6 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Returns the text of a value that every store keeps; none for other values, and for one with a NUL, which PostgreSQL refuses.
-pub fn storable_text(value: &Value) -> Option<&str> {
-    value.as_str().filter(|it| !it.contains('\0'))
-}
-
 fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     let (a, b) = (a.as_str(), b.as_str());
     if a == b {
@@ -157,15 +152,6 @@ mod tests {
         each_row(rows, |(left, right, expected)| {
             assert_eq!(same(&value(left), &value(right)), expected, "{left} {right}");
         });
-    }
-
-    #[test]
-    fn a_text_with_a_nul_is_not_stored() {
-        for (input, expected) in
-            [("\"a\"", Some("a")), ("\"\"", Some("")), ("\"a\\u0000\"", None), ("1", None)]
-        {
-            assert_eq!(storable_text(&value(input)), expected, "{input}");
-        }
     }
 
     #[test]

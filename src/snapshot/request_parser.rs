@@ -10,7 +10,7 @@ use super::index::Index;
 use super::paths::{PathValue, ResolvedPaths, Trie, put};
 use super::received::ReceivedFacts;
 use crate::json::Cursor;
-use crate::model::{MASKED, Node, STORED_PATHS, storable_text};
+use crate::model::{MASKED, Node, STORED_PATHS};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Index {
                 "transaction_uuid" => {
                     scanner.cursor.skip()?;
                     let value = scanner.value_since(start)?;
-                    found.transaction = storable_text(&value).map(str::to_owned);
+                    found.transaction = value.as_str().map(str::to_owned);
                 }
                 _ => scanner.cursor.skip()?,
             }

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 
 use super::violation::SchemaViolation;
 use crate::facts::is_envelope;
-use crate::model::storable_text;
 
 /// What a client submits of a node: facts and trusted data. Unknown keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
@@ -48,7 +47,7 @@ impl NodeBody {
             None => object("facts")?,
         };
         let trusted = object("trusted")?.unwrap_or_default();
-        let transaction_uuid = fields.get("transaction_uuid").and_then(storable_text);
+        let transaction_uuid = fields.get("transaction_uuid").and_then(Value::as_str);
         Ok(Self {
             fact: fact.map(unwrap_envelope).unwrap_or_default(),
             trusted,
