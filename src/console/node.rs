@@ -51,7 +51,7 @@ struct NodeView {
     asked: String,
     /// Why the commit does not explain what the node gets, which takes facts.
     unexplained: Option<String>,
-    /// Whether the page is of another commit than the live one.
+    /// Whether the page names the commit that it is of.
     is_elsewhere: bool,
 }
 

@@ -204,7 +204,6 @@ impl CommitAsker {
     }
 }
 
-/// Reads the commit that an earlier answer named, here or elsewhere.
 fn named_by_header(headers: &HeaderMap) -> Result<Option<CommitId>, ApiError> {
     let mut named = headers.get_all(COMMIT).iter();
     match (named.next(), named.next()) {
@@ -215,6 +214,7 @@ fn named_by_header(headers: &HeaderMap) -> Result<Option<CommitId>, ApiError> {
     }
 }
 
+/// Reads the commit that an earlier answer named, here or elsewhere.
 fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
     named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
         let message = "The header X-Clade-Commit is not the full id of a commit.";

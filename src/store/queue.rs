@@ -276,33 +276,36 @@ impl CheckInQueue {
         let mut dropped = 0;
         for (name, mut node) in batch.nodes {
             node.check_ins.retain(|it| it.fresh.keeping == Keeping::Noted);
-            let noted = node.check_ins.len();
-            node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
-            dropped += noted - node.check_ins.len();
-            self.put_back_node(name, node);
+            dropped += self.put_back_node(name, node);
         }
         dropped
     }
 
-    /// Takes back what could not be written together, what is promised included, to be tried in smaller parts.
-    pub(super) fn put_back_all(&mut self, batch: WriteBatch) {
+    /// Takes back what could not be written together, what is promised included, to be tried in smaller parts; returns
+    /// as [`Self::put_back`] does.
+    pub(super) fn put_back_all(&mut self, batch: WriteBatch) -> usize {
         self.writing.clear();
-        for (name, node) in batch.nodes {
-            self.put_back_node(name, node);
-        }
+        let nodes = batch.nodes.into_iter();
+        let dropped = nodes.map(|(name, node)| self.put_back_node(name, node)).sum();
         self.receipts.extend(batch.receipts);
         if !self.receipts.is_empty() {
             self.urgency = Urgency::AtOnce;
         }
+        dropped
     }
 
-    fn put_back_node(&mut self, name: String, mut node: QueuedNode) {
+    /// Returns how many check-ins it drops, since commits answered them that are too many meanwhile.
+    fn put_back_node(&mut self, name: String, mut node: QueuedNode) -> usize {
+        let before = node.check_ins.len();
+        node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
+        let dropped = before - node.check_ins.len();
         for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
             node.add(newer);
         }
         if !node.check_ins.is_empty() {
             self.insert(name, node);
         }
+        dropped
     }
 
     /// Drops what waits of a node; returns whether something did. What is promised is still written.

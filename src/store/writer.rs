@@ -302,7 +302,9 @@ impl StoreWriter {
         self.batch.store((nodes / 2).max(1), Ordering::Relaxed);
         let mut queue = self.pending.queue();
         if nodes > 1 {
-            return queue.put_back_all(batch);
+            let dropped = queue.put_back_all(batch);
+            drop(queue);
+            return self.metrics.count_dropped_check_ins(DropReason::StorageFailed, dropped);
         }
         let written = queue.written();
         drop(queue);

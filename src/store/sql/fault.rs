@@ -11,8 +11,8 @@ fn fault_of_state(state: &str) -> StoreFault {
     match state {
         "53100" => StoreFault::DiskFull,
         "55P03" => StoreFault::Locked,
-        // The class of data exceptions.
-        _ if state.starts_with("22") => StoreFault::Value,
+        // Of the class of data exceptions, those of one value, and not of an encoding or a sequence that all share.
+        "22001" | "22003" | "22007" | "22008" | "22021" | "22P02" | "22P03" => StoreFault::Value,
         _ => StoreFault::Io,
     }
 }
@@ -58,6 +58,8 @@ mod tests {
             ("22021", StoreFault::Value),
             ("22P02", StoreFault::Value),
             ("22003", StoreFault::Value),
+            ("22P05", StoreFault::Io),
+            ("2200H", StoreFault::Io),
             ("53100", StoreFault::DiskFull),
             ("55P03", StoreFault::Locked),
             ("57P01", StoreFault::Io),
