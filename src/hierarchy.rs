@@ -140,6 +140,17 @@ impl Hierarchy {
         std::iter::successors(Some(index), |index| self.parent(*index))
     }
 
+    /// Returns leaves and all that is above them, each once, in no order. The leaves are in the order of their places.
+    pub fn lineages(&self, leaves: &[GroupIndex]) -> impl Iterator<Item = GroupIndex> {
+        let before = std::iter::once(None).chain(leaves.iter().copied().map(Some));
+        leaves.iter().zip(before).flat_map(move |(leaf, before)| {
+            // Leaves stand in preorder: what one has in common with any before, it has with the last.
+            let is_new =
+                move |it: &GroupIndex| before.is_none_or(|leaf| !self.is_ancestor(*it, leaf));
+            self.lineage(*leaf).take_while(is_new)
+        })
+    }
+
     /// Returns the children of a group, in order.
     pub fn children(&self, index: GroupIndex) -> impl Iterator<Item = GroupIndex> {
         let end = self.end(index);

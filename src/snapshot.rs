@@ -7,6 +7,7 @@ mod live;
 mod paths;
 mod received;
 mod rendered_group;
+mod rendered_room;
 mod rendered_tail;
 mod rendered_values;
 mod request_parser;

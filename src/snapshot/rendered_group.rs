@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::rendered_room::{RenderedRoom, RoomShare};
 use super::rendered_tail::{Hole, number, write_with_holes};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Classes, Group, Interpolation, Key, Table};
@@ -15,6 +16,8 @@ pub(super) struct RenderedGroup {
     ends: Box<[EntryEnds]>,
     /// The strings in the texts into which facts are put; none in nearly all groups.
     holes: Box<[Hole]>,
+    /// What the inherited values among them take; none in nearly all groups.
+    _inherited: Option<RoomShare>,
 }
 
 /// Where the text of an entry and its holes end; they begin at the ends of the entry before.
@@ -41,6 +44,8 @@ pub(super) struct RenderedEntry<'f> {
 struct Fragment {
     text: String,
     holes: Vec<Hole>,
+    /// How many bytes inherited values take.
+    inherited: usize,
 }
 
 /// What an entry is about.
@@ -59,22 +64,31 @@ impl<'f> RenderedEntry<'f> {
 }
 
 impl RenderedGroup {
-    /// Writes the entries of a group.
+    /// Writes the entries of a group, if there is room for the values that it inherits.
     pub(super) fn of(
         hierarchy: &Hierarchy,
         index: GroupIndex,
         interpolation: Interpolation,
-    ) -> Self {
+        room: &RenderedRoom,
+    ) -> Option<Self> {
         let (mut text, mut holes) = (String::new(), Vec::new());
         let mut ends = Vec::new();
+        let mut inherited = 0;
         for (kind, name) in names(hierarchy.group(index)) {
             if let Some(entry) = fragment(hierarchy, index, kind, name, interpolation) {
                 text.push_str(&entry.text);
                 holes.extend(entry.holes);
+                inherited += entry.inherited;
             }
             ends.push(EntryEnds { text: number(text.len()), holes: number(holes.len()) });
         }
-        Self { text: text.into(), ends: ends.into(), holes: holes.into() }
+        let inherited = if inherited > 0 { Some(room.take(inherited)?) } else { None };
+        Some(Self {
+            text: text.into(),
+            ends: ends.into(),
+            holes: holes.into(),
+            _inherited: inherited,
+        })
     }
 
     /// Adds the entries to others, for the group that they were written for or one that sets the same.
@@ -116,7 +130,7 @@ fn fragment(
     name: &str,
     interpolation: Interpolation,
 ) -> Option<Fragment> {
-    let mut fragment = Fragment { text: format!("{}:", Value::from(name)), holes: Vec::new() };
+    let mut fragment = Fragment { text: format!("{}:", Value::from(name)), ..Fragment::default() };
     match kind {
         RenderedKind::Class => {
             let parameters = parameters(hierarchy, index, name, |group| &group.classes);
@@ -148,16 +162,33 @@ impl Fragment {
         }
     }
 
-    fn object(&mut self, parameters: &[(&Key, &Value)], interpolation: Interpolation) {
+    fn object(&mut self, parameters: &[GroupParameter<'_>], interpolation: Interpolation) {
         self.text.push('{');
-        for (at, (key, value)) in parameters.iter().enumerate() {
+        for (at, GroupParameter { key, value, is_own }) in parameters.iter().enumerate() {
+            let before = self.size();
             self.text.push_str(if at > 0 { "," } else { "" });
             self.text.push_str(&Value::from(key.as_str()).to_string());
             self.text.push(':');
             self.value(value, interpolation);
+            if !is_own {
+                self.inherited += self.size() - before;
+            }
         }
         self.text.push('}');
     }
+
+    fn size(&self) -> usize {
+        self.text.len() + size_of_val(self.holes.as_slice())
+    }
+}
+
+/// A parameter of a class that a group has.
+#[derive(Clone, Copy, Debug)]
+struct GroupParameter<'h> {
+    key: &'h Key,
+    value: &'h Value,
+    /// Whether the group sets it itself.
+    is_own: bool,
 }
 
 /// Returns the parameters of a class that a group has with all it inherits, in order.
@@ -166,15 +197,19 @@ fn parameters<'h>(
     index: GroupIndex,
     class: &str,
     of: fn(&Group) -> &Classes,
-) -> Vec<(&'h Key, &'h Value)> {
-    let tables: Vec<&Table<Key, Value>> = hierarchy
-        .lineage(index)
-        .filter_map(|index| of(hierarchy.group(index)).get(class))
+) -> Vec<GroupParameter<'h>> {
+    let tables = hierarchy.lineage(index).filter_map(|group| {
+        let table: &Table<Key, Value> = of(hierarchy.group(group)).get(class)?;
+        Some((group == index, table))
+    });
+    let mut all: Vec<GroupParameter<'_>> = tables
+        .flat_map(|(is_own, table)| {
+            table.iter().map(move |(key, value)| GroupParameter { key, value, is_own })
+        })
         .collect();
-    let mut all: Vec<(&Key, &Value)> = tables.into_iter().flatten().collect();
     // Of equal keys the nearest group's stands first, and stays.
-    all.sort_by(|a, b| a.0.cmp(b.0));
-    all.dedup_by(|a, b| a.0 == b.0);
-    all.retain(|(_, value)| !value.is_null());
+    all.sort_by(|a, b| a.key.cmp(b.key));
+    all.dedup_by(|a, b| a.key == b.key);
+    all.retain(|it| !it.value.is_null());
     all
 }
