@@ -18,6 +18,7 @@ mod deciding;
 mod enc;
 mod error;
 mod interpolation;
+mod leaf_values;
 mod matching;
 mod merge;
 mod overlap;
@@ -26,14 +27,17 @@ mod published;
 use crate::hierarchy::{Estate, GroupIndex, Inherited};
 use crate::model::{Individual, Node};
 
-pub use conflict::{ConflictShare, Conflicts};
-pub use conflict_text::{SEE_DETAILS, conflict_message, conflict_report, conflict_summary};
+pub use conflict::{ConflictShare, ConflictingLeaves, Conflicts};
+pub use conflict_text::{
+    SEE_DETAILS, conflict_message, conflict_report, conflict_summary, keys_of_classes,
+};
 pub use enc::{enc_document, to_yaml11};
 pub use error::{ClassificationError, ClassificationFault};
 pub use interpolation::{
     Expander, ExpansionFault, FactReference, FactSource, IllegalReason, Template, WithheldFacts,
     has_dollar, references_of_estate, references_of_group,
 };
+pub use leaf_values::{LeafClass, LeafRow, LeafValues, all_have, leaves_below};
 pub use matching::{Match, is_member, matches, matches_within};
 pub use merge::{ClassSources, Final, SourcedValue, ValueSource};
 pub use overlap::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
@@ -53,12 +57,25 @@ pub struct Explanation<'e> {
     pub matches: Vec<Match<'e>>,
     /// The matching groups without a matching descendant.
     pub leaves: Vec<GroupIndex>,
-    /// What each leaf inherits, in the order of the leaves.
-    pub inherited: Vec<Inherited<'e>>,
+    /// What the leaves set and inherit.
+    pub values: LeafValues<'e>,
     /// The values set for this node alone.
     pub individual: Option<&'e Individual>,
     /// What comes out.
     pub outcome: Outcome<'e>,
+}
+
+impl<'e> Explanation<'e> {
+    /// Returns what each leaf inherits, in the order of the leaves: one at a time, since many leaves that inherit many
+    /// values are too much to be in memory at once.
+    pub fn inherited(&self) -> impl Iterator<Item = (GroupIndex, Inherited<'e>)> {
+        self.leaves.iter().map(|leaf| (*leaf, self.estate.hierarchy.inherited(*leaf)))
+    }
+
+    /// Returns how many bytes of JSON it takes to write what all leaves inherit, about.
+    pub fn inherited_bytes(&self) -> usize {
+        self.values.bytes_of_all(&self.estate.hierarchy, &self.leaves)
+    }
 }
 
 /// What comes out of a classification.
@@ -86,9 +103,7 @@ pub fn classify<'e>(
 /// Returns where the leaves differ among the groups that match a node.
 pub fn conflicts<'e>(estate: &'e Estate, groups: &[GroupIndex]) -> Conflicts<'e> {
     let leaves = estate.hierarchy.leaves(groups);
-    let inherited: Vec<Inherited<'e>> =
-        leaves.iter().map(|leaf| estate.hierarchy.inherited(*leaf)).collect();
-    conflict::find(&leaves, &inherited)
+    conflict::find(&estate.hierarchy, &leaves, &LeafValues::of(&estate.hierarchy, &leaves))
 }
 
 /// Classifies a node of which it is known what groups match, parents first.
@@ -105,18 +120,17 @@ pub fn conclude<'e>(
     let hierarchy = &estate.hierarchy;
     let matches = groups.iter().filter_map(|it| Match::of(hierarchy, *it)).collect();
     let leaves = hierarchy.leaves(groups);
-    let inherited: Vec<Inherited<'e>> =
-        leaves.iter().map(|leaf| estate.hierarchy.inherited(*leaf)).collect();
+    let values = LeafValues::of(hierarchy, &leaves);
     let individual = estate.individuals.get(&node.name);
-    let conflicts = conflict::find(&leaves, &inherited);
+    let conflicts = conflict::find(hierarchy, &leaves, &values);
     let outcome = if conflicts.is_empty() {
-        let mut result = merge::merge(estate, &leaves, &inherited, individual);
+        let mut result = merge::merge(estate, &leaves, &values, individual);
         result.put_facts(estate, node, withheld)?;
         Outcome::Classified(result)
     } else {
         Outcome::Conflict(conflicts)
     };
-    Ok(Explanation { estate, node, matches, leaves, inherited, individual, outcome })
+    Ok(Explanation { estate, node, matches, leaves, values, individual, outcome })
 }
 
 #[cfg(test)]

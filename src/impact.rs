@@ -12,6 +12,7 @@ mod change_digest;
 mod changed_key;
 mod compare;
 mod comparison;
+mod conflict_values;
 mod differences;
 mod digest;
 mod family;

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::key::AnswerKey;
 use super::values::{Answer, DefiningGroup};
 use crate::classification::{
-    ClassificationError, ConflictShare, Conflicts, Explanation, Outcome, WithheldFacts, conclude,
-    conflict_summary, matches,
+    ClassificationError, ConflictShare, ConflictingLeaves, Conflicts, Explanation, Outcome,
+    WithheldFacts, conclude, conflict_summary, matches,
 };
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, EnvironmentName, GroupId, Map, Node, Value};
@@ -221,7 +221,8 @@ impl Details<'_> {
     fn write(mut self, conflicts: &Conflicts<'_>) -> Value {
         let mut details = Map::new();
         if !conflicts.environment.is_empty() {
-            details.insert("environment".to_owned(), self.shares(&conflicts.environment));
+            let shares = conflicts.environment.iter().cloned();
+            details.insert("environment".to_owned(), self.shares(shares));
         }
         let variables = self.keys(conflicts.variables.iter());
         let classes: Map<String, Value> = conflicts
@@ -246,29 +247,29 @@ impl Details<'_> {
 
     fn keys<'c, K: ToString + 'c>(
         &mut self,
-        keys: impl Iterator<Item = (&'c K, &'c Vec<ConflictShare<'c>>)>,
+        keys: impl Iterator<Item = (&'c K, &'c ConflictingLeaves<'c>)>,
     ) -> Map<String, Value> {
         let mut written = Map::new();
-        for (key, shares) in keys {
+        for (key, leaves) in keys {
             let Some(left) = self.left.checked_sub(1) else { break };
             self.left = left;
-            written.insert(key.to_string(), self.shares(shares));
+            written.insert(key.to_string(), self.shares(leaves.shares()));
         }
         written
     }
 
     /// Writes which groups set a value, each with its value unless that is large.
-    fn shares(&self, shares: &[ConflictShare<'_>]) -> Value {
-        let share = |it: &ConflictShare<'_>| {
+    fn shares<'c>(&self, shares: impl Iterator<Item = ConflictShare<'c>>) -> Value {
+        let share = |it: ConflictShare<'_>| {
             let mut written = Map::new();
             if it.value.to_string().len() <= CONFLICTING_VALUE {
-                written.insert("value".to_owned(), it.value.clone().into_owned());
+                written.insert("value".to_owned(), it.value.into_owned());
             }
             written.insert("from".to_owned(), self.group(it.from));
             written.insert("defined_by".to_owned(), self.group(it.defined_by));
             Value::Object(written)
         };
-        shares.iter().take(SHARES).map(share).collect()
+        shares.take(SHARES).map(share).collect()
     }
 
     fn group(&self, index: GroupIndex) -> Value {

@@ -1,7 +1,10 @@
 //! What a conflict says in words.
 
-use super::conflict::{ClassDifferences, ConflictShare, Conflicts};
+use std::fmt;
+
+use super::conflict::{ClassDifferences, ConflictShare, ConflictingLeaves, Conflicts};
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{ClassName, Key};
 use crate::wording::first_sentences;
 
 /// How many keys a report names; it is one line of a log.
@@ -19,11 +22,8 @@ pub fn conflict_message(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Str
 pub fn conflict_summary(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
     let groups: Vec<String> =
         conflicts.groups().into_iter().map(|it| name(hierarchy, it)).collect();
-    let by_class = |classes: &ClassDifferences<'_>| -> Vec<String> {
-        let all = classes.iter().flat_map(|(class, parameters)| {
-            parameters.keys().map(move |key| format!("\"{class}::{key}\""))
-        });
-        all.collect()
+    let by_class = |classes| -> Vec<String> {
+        keys_of_classes(classes).map(|(class, key, _)| format!("\"{class}::{key}\"")).collect()
     };
     let mut parts = Vec::new();
     if !conflicts.environment.is_empty() {
@@ -51,30 +51,45 @@ pub fn conflict_summary(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Str
 ///
 /// The values themselves can be secrets, and logs are no place for them.
 pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
-    let set_by = |differences: &[ConflictShare<'_>]| {
-        let groups: Vec<String> = differences.iter().map(|it| sets(hierarchy, it)).collect();
+    let set_by = |shares: &mut dyn Iterator<Item = ConflictShare<'_>>| {
+        let groups: Vec<String> = shares.map(|it| sets(hierarchy, &it)).collect();
         enumerate(&groups)
     };
-    let environment = Some(&conflicts.environment).filter(|it| !it.is_empty());
-    let environment = environment.map(|it| format!("the environment by {}", set_by(it)));
-    let of_classes = |classes: &ClassDifferences<'_>| -> Vec<String> {
-        let keys = classes.iter().flat_map(|(class, parameters)| {
-            parameters.iter().map(move |(key, it)| (format!("\"{class}::{key}\""), it))
-        });
-        keys.map(|(key, it)| format!("{key} by {}", set_by(it))).collect()
+    let environment =
+        (!conflicts.environment.is_empty()).then(|| ("the environment".to_owned(), None));
+    let of_classes = |classes| {
+        keys_of_classes(classes).map(|(class, key, it)| (format!("\"{class}::{key}\""), Some(it)))
     };
-    let variables =
-        conflicts.variables.iter().map(|(name, it)| format!("\"{name}\" by {}", set_by(it)));
+    let variables = conflicts.variables.iter().map(|(name, it)| (format!("\"{name}\""), Some(it)));
     let all = environment
         .into_iter()
         .chain(of_classes(&conflicts.classes))
         .chain(variables)
         .chain(of_classes(&conflicts.config_data));
+    // Only what is shown is written: each key has all leaves.
+    let all = all.map(|(key, it)| {
+        fmt::from_fn(move |f| {
+            let by = match it {
+                Some(it) => set_by(&mut it.shares()),
+                None => set_by(&mut conflicts.environment.iter().cloned()),
+            };
+            write!(f, "{key} by {by}")
+        })
+    });
     format!(
         "{} Set differently: {}.",
         conflict_summary(hierarchy, conflicts),
         first_sentences(all, REPORTED_KEYS, "; "),
     )
+}
+
+/// Returns the keys of classes in which leaves differ, with the leaves.
+pub fn keys_of_classes<'c, 'e>(
+    classes: &'c ClassDifferences<'e>,
+) -> impl Iterator<Item = (&'e ClassName, &'e Key, &'c ConflictingLeaves<'e>)> {
+    classes
+        .iter()
+        .flat_map(|(class, parameters)| parameters.iter().map(|(key, it)| (*class, *key, it)))
 }
 
 /// Names the leaf group that has a value, and the ancestor that sets it.

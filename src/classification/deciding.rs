@@ -1,6 +1,6 @@
 //! Which leaves decide the environment of a node.
 
-use crate::hierarchy::Inherited;
+use crate::model::Group;
 
 /// The leaves that decide the environment: those that trump, or all where none does.
 #[derive(Clone, Copy, Debug)]
@@ -9,11 +9,11 @@ pub(super) struct Deciding {
 }
 
 impl Deciding {
-    pub(super) fn among<'i, 'e: 'i>(leaves: impl IntoIterator<Item = &'i Inherited<'e>>) -> Self {
+    pub(super) fn among<'g>(leaves: impl IntoIterator<Item = &'g Group>) -> Self {
         Self { is_trumped: leaves.into_iter().any(|it| it.environment_trumps) }
     }
 
-    pub(super) fn has(self, leaf: &Inherited<'_>) -> bool {
+    pub(super) fn has(self, leaf: &Group) -> bool {
         leaf.environment_trumps == self.is_trumped
     }
 }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::deciding::Deciding;
-use crate::hierarchy::{Estate, GroupIndex, Inherited, InheritedClass};
-use crate::model::{ClassName, Classes, EnvironmentName, Individual, Key, VariableName};
+use super::leaf_values::{LeafClass, LeafRows, LeafValues};
+use crate::hierarchy::{Estate, GroupIndex};
+use crate::model::{ClassName, EnvironmentName, Individual, Key, Table, VariableName};
 
 /// What defines a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,13 +41,16 @@ impl<'e> SourcedValue<'e> {
     }
 }
 
+/// Values by their names.
+pub type SourcedValues<'e, K> = BTreeMap<&'e K, SourcedValue<'e>>;
+
 /// A class with everything that names it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassSources<'e> {
     /// The groups that name the class, and the node if it does.
     pub sources: BTreeSet<ValueSource>,
     /// Its parameters.
-    pub parameters: BTreeMap<&'e Key, SourcedValue<'e>>,
+    pub parameters: SourcedValues<'e, Key>,
 }
 
 /// The classification of a node.
@@ -59,8 +63,8 @@ pub struct Final<'e> {
     /// Classes and their parameters.
     pub classes: BTreeMap<&'e ClassName, ClassSources<'e>>,
     /// Variables.
-    pub variables: BTreeMap<&'e VariableName, SourcedValue<'e>>,
-    /// Config data.
+    pub variables: SourcedValues<'e, VariableName>,
+    /// Config data; no class is without a key.
     pub config_data: BTreeMap<&'e ClassName, ClassSources<'e>>,
 }
 
@@ -68,81 +72,67 @@ pub struct Final<'e> {
 pub(super) fn merge<'e>(
     estate: &'e Estate,
     leaves: &[GroupIndex],
-    inherited: &[Inherited<'e>],
+    values: &LeafValues<'e>,
     individual: Option<&'e Individual>,
 ) -> Final<'e> {
-    let deciding = Deciding::among(inherited);
-    let decisive: Vec<(&GroupIndex, &Inherited<'e>)> =
-        leaves.iter().zip(inherited).filter(|(_, inherited)| deciding.has(inherited)).collect();
     let hierarchy = &estate.hierarchy;
+    let group = |leaf: &GroupIndex| hierarchy.group(*leaf);
+    let deciding = Deciding::among(leaves.iter().map(group));
+    let decisive: Vec<&GroupIndex> =
+        leaves.iter().filter(|leaf| deciding.has(group(leaf))).collect();
     // The root group always matches; without any leaf its environment stands all the same.
-    let root = &hierarchy.group(hierarchy.root()).environment;
-    let mut merged = Final {
-        environment: decisive.first().map_or(root, |(_, leaf)| leaf.environment),
-        environment_sources: decisive.iter().map(|(leaf, _)| ValueSource::Group(**leaf)).collect(),
-        classes: BTreeMap::new(),
-        variables: BTreeMap::new(),
-        config_data: BTreeMap::new(),
+    let decides = decisive.first().copied().copied().unwrap_or(hierarchy.root());
+    let mut result = Final {
+        environment: &group(&decides).environment,
+        environment_sources: decisive.into_iter().copied().map(ValueSource::Group).collect(),
+        classes: merged_classes(&values.classes),
+        variables: merged(&values.variables),
+        config_data: merged_classes(&values.config_data),
     };
-    for leaf in inherited {
-        add(&mut merged.classes, &leaf.classes);
-        add(&mut merged.config_data, &leaf.config_data);
-        for (name, it) in &leaf.variables {
-            put(&mut merged.variables, name, it.value, ValueSource::Group(it.source));
-        }
-    }
     if let Some(individual) = individual {
-        override_classes(&mut merged.classes, &individual.classes);
-        override_classes(&mut merged.config_data, &individual.config_data);
-        for (name, value) in &individual.variables {
-            replace(&mut merged.variables, name, value);
+        for (found, own) in [
+            (&mut result.classes, &individual.classes),
+            (&mut result.config_data, &individual.config_data),
+        ] {
+            for (class, parameters) in own {
+                let entry = found.entry(class).or_default();
+                entry.sources.insert(ValueSource::Node);
+                replace_all(&mut entry.parameters, parameters);
+            }
         }
+        replace_all(&mut result.variables, &individual.variables);
     }
-    merged.config_data.retain(|_, class| !class.parameters.is_empty());
-    merged
+    result.config_data.retain(|_, class| !class.parameters.is_empty());
+    result
 }
 
-fn add<'e>(
-    merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>,
-    leaf: &BTreeMap<&'e ClassName, InheritedClass<'e>>,
-) {
-    for (class, it) in leaf {
-        let entry = merged.entry(class).or_default();
-        entry.sources.extend(it.sources.iter().copied().map(ValueSource::Group));
-        for (parameter, it) in &it.parameters {
-            put(&mut entry.parameters, parameter, it.value, ValueSource::Group(it.source));
+fn merged_classes<'e>(
+    classes: &BTreeMap<&'e ClassName, LeafClass<'e>>,
+) -> BTreeMap<&'e ClassName, ClassSources<'e>> {
+    let class = |(name, it): (&&'e ClassName, &LeafClass<'e>)| {
+        let sources = it.sources.iter().copied().map(ValueSource::Group).collect();
+        (*name, ClassSources { sources, parameters: merged(&it.parameters) })
+    };
+    classes.iter().map(class).collect()
+}
+
+/// Returns the values of leaves that do not differ, each with all groups that leaves have it of.
+fn merged<'e, K: Ord>(values: &BTreeMap<&'e K, LeafRows<'e>>) -> SourcedValues<'e, K> {
+    let value = |(key, rows): (&&'e K, &LeafRows<'e>)| {
+        let written = rows.first()?.value;
+        let sources = rows.iter().map(|it| ValueSource::Group(it.defined_by)).collect();
+        Some((*key, SourcedValue::of(written, sources)))
+    };
+    values.iter().filter_map(value).collect()
+}
+
+fn replace_all<'e, K: Ord>(values: &mut SourcedValues<'e, K>, own: &'e Table<K, Value>) {
+    for (key, value) in own {
+        if value.is_null() {
+            values.remove(key);
+        } else {
+            let sources = BTreeSet::from([ValueSource::Node]);
+            values.insert(key, SourcedValue::of(value, sources));
         }
-    }
-}
-
-fn put<'e, K: Ord + ?Sized>(
-    merged: &mut BTreeMap<&'e K, SourcedValue<'e>>,
-    key: &'e K,
-    value: &'e Value,
-    source: ValueSource,
-) {
-    let entry = merged.entry(key);
-    entry.or_insert_with(|| SourcedValue::of(value, BTreeSet::new())).sources.insert(source);
-}
-
-fn override_classes<'e>(merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>, own: &'e Classes) {
-    for (class, parameters) in own {
-        let entry = merged.entry(class).or_default();
-        entry.sources.insert(ValueSource::Node);
-        for (parameter, value) in parameters {
-            replace(&mut entry.parameters, parameter, value);
-        }
-    }
-}
-
-fn replace<'e, K: Ord + ?Sized>(
-    merged: &mut BTreeMap<&'e K, SourcedValue<'e>>,
-    key: &'e K,
-    value: &'e Value,
-) {
-    if value.is_null() {
-        merged.remove(key);
-    } else {
-        merged.insert(key, SourcedValue::of(value, BTreeSet::from([ValueSource::Node])));
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::conflict::ClassDifferences;
 use super::interpolation::facts_in;
 use super::{
-    ClassSources, ConflictShare, Conflicts, Explanation, Final, Match, Outcome, SourcedValue,
-    ValueSource,
+    ClassSources, ConflictShare, ConflictingLeaves, Conflicts, Explanation, Final, Match, Outcome,
+    SourcedValue, ValueSource,
 };
 use crate::hierarchy::{
     GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
@@ -123,9 +123,7 @@ pub fn explanation_fields(explanation: &Explanation<'_>) -> Map<String, Value> {
         .map(|leaf| (id(*leaf), group_to_value(hierarchy.group(*leaf))))
         .collect();
     let inherited: Map<String, Value> = explanation
-        .leaves
-        .iter()
-        .zip(&explanation.inherited)
+        .inherited()
         .map(|(leaf, it)| {
             let variables: Map<String, Value> = it
                 .variables
@@ -140,7 +138,7 @@ pub fn explanation_fields(explanation: &Explanation<'_>) -> Map<String, Value> {
                 let data = inherited_classes_to_value(&it.config_data);
                 fields.insert("config_data".to_owned(), data);
             }
-            (id(*leaf), Value::Object(fields))
+            (id(leaf), Value::Object(fields))
         })
         .collect();
     let mut document = Map::new();
@@ -336,10 +334,22 @@ impl DetailsWriter<'_> {
 
     fn lists<K: ToString>(
         &mut self,
-        values: &BTreeMap<&K, Vec<ConflictShare<'_>>>,
+        values: &BTreeMap<&K, ConflictingLeaves<'_>>,
     ) -> Option<Value> {
-        let lists = values.iter().filter_map(|(key, it)| Some((key.to_string(), self.list(it)?)));
-        let lists: Map<String, Value> = lists.collect();
+        let mut lists = Map::new();
+        for (key, leaves) in values {
+            // What has more leaves than bytes are left is not even listed, but for the first value.
+            if self.values > 0 && leaves.count() > self.left {
+                self.left = 0;
+            }
+            if self.values > 0 && self.left == 0 {
+                break;
+            }
+            let shares: Vec<ConflictShare<'_>> = leaves.shares().collect();
+            if let Some(list) = self.list(&shares) {
+                lists.insert(key.to_string(), list);
+            }
+        }
         (!lists.is_empty()).then_some(lists.into())
     }
 

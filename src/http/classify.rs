@@ -13,7 +13,7 @@ use super::body::{BodyText, check_values, read, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
-use super::explanation_limit::check_explanation;
+use super::explanation_limit::{check_explanation, check_inherited};
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
@@ -405,6 +405,7 @@ fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode)
     let groups = matched(context, &node);
     let explained = explained(context, &node, &groups, WithheldFacts::Mark).and_then(|it| {
         check_explanation(it.matches.iter().map(Match::rule), &node)?;
+        check_inherited(&it)?;
         let groups: Vec<GroupIndex> = it.matches.iter().map(|it| it.group).collect();
         Ok((classification::explanation_fields(&it), groups))
     });

@@ -170,6 +170,14 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
+    /// What the leaf groups of an explanation inherit takes more than so many MiB.
+    pub(super) fn inherited_too_large(most: usize) -> Self {
+        let message = format!(
+            "The explanation is too large: what each leaf group inherits has over {most} MiB. Run `clade explain` in a clone of the repository."
+        );
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
+    }
+
     /// An answer has more bytes than a client can be sent at once.
     pub(super) fn answer_too_large(bytes: u64, most: usize) -> Self {
         let message = format!(

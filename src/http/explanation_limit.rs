@@ -1,10 +1,12 @@
-//! Bounds explanations: every comparison shows what it saw, so a large fact is repeated as often as rules mention it.
+//! Bounds explanations: every comparison shows what it saw, so a large fact is repeated as often as rules mention it, and
+//! every leaf shows what it inherits, so what many inherit is repeated as often.
 
 use super::error::ApiError;
+use crate::classification::Explanation;
 use crate::model::{Condition, Node};
 use crate::rule::count_explained;
 
-/// How many bytes of facts and trusted data an explanation may copy.
+/// How many bytes of facts and trusted data an explanation may copy, and how many of inherited values.
 const MOST: usize = 16 << 20;
 
 /// Checks that the explanation of some rules for a node is not too large, before it is made.
@@ -20,7 +22,19 @@ pub(super) fn check_explanation<'r>(
     check(rules, node, advice)
 }
 
-/// Checks the same of one group, for which there is no smaller question.
+/// Checks that what the leaves of an explanation inherit is not too large, before it is written.
+///
+/// # Errors
+///
+/// Returns 413 `payload-too-large`: asked again, it is as large.
+pub(super) fn check_inherited(explanation: &Explanation<'_>) -> Result<(), ApiError> {
+    if explanation.inherited_bytes() > MOST {
+        return Err(ApiError::inherited_too_large(MOST >> 20));
+    }
+    Ok(())
+}
+
+/// Checks the comparisons of one group, for which there is no smaller question.
 ///
 /// # Errors
 ///
@@ -52,6 +66,33 @@ mod tests {
     use crate::http::privacy::PrivacyPolicy;
     use crate::http::request_context::RequestContext;
     use crate::http::router::RouteSet;
+
+    /// Forty groups inherit a list of half a MiB: 20 MiB in all.
+    #[tokio::test]
+    async fn an_explanation_in_which_many_groups_inherit_a_large_value_is_an_error() {
+        for (leaves, expected) in [(30, 200), (40, 413)] {
+            let text = "x".repeat(512 << 10);
+            let parent = format!(
+                "name: P\nid: 58463036-0efa-4365-b367-b5401c0711d3\nvariables: {{v: {text}}}\nrule: [\"=\", name, n]\n"
+            );
+            let child = |number: usize| {
+                format!(
+                    "name: C{number}\nid: 58463036-0efa-4365-b367-b5401c07{number:04}\nparent: P\nrule: [\"=\", name, n]\n"
+                )
+            };
+            let groups: Vec<String> =
+                std::iter::once(parent).chain((1..=leaves).map(child)).collect();
+            let groups = groups.join("---\n");
+            let fixture =
+                Fixture::of(RouteSet::Whole, [&groups, &groups], PrivacyPolicy::default());
+            let node = "/v1/classified/nodes/n";
+            assert_eq!(ask(&fixture, "POST", node, "{}").await.0, 200, "the answer is small");
+            let (status, answer) =
+                ask(&fixture, "POST", &format!("{node}/explanation"), "{}").await;
+            let kind = (expected == 413).then_some("payload-too-large");
+            assert_eq!((status, answer["kind"].as_str()), (expected, kind), "{leaves}");
+        }
+    }
 
     /// Makes a daemon with a group whose rule compares one fact so many times.
     fn fixture(terms: usize) -> Fixture {

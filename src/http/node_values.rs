@@ -19,7 +19,7 @@ use super::known_node::{answered, known};
 use super::node_lookup::NodeLookup;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
-    ClassificationErrors, EvaluationErrors, ExplanationErrors, FactsErrors, SnapshotErrors,
+    ClassificationErrors, EvaluationErrors, FactsErrors, MembershipErrors, SnapshotErrors,
     UnknownNode,
 };
 use super::openapi::parameters::{OneGroup, SnapshotParameters};
@@ -118,7 +118,7 @@ fn shown_document(
         GroupInPathErrors,
         UnknownNode,
         EvaluationErrors,
-        ExplanationErrors,
+        MembershipErrors,
         FactsErrors,
         SnapshotErrors,
     ),

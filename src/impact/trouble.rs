@@ -1,9 +1,11 @@
 //! Why a node has no classification.
 
+use std::collections::HashSet;
+
+use super::conflict_values::conflict_values;
 use super::nodes::ProblemChange;
 use super::version::Result;
-use crate::classification::{ConflictShare, Conflicts, Outcome, conflict_summary};
-use crate::hierarchy::Hierarchy;
+use crate::classification::{Outcome, conflict_summary};
 
 /// Why a node has no classification, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl Trouble {
                 Outcome::Conflict(conflicts) => {
                     let hierarchy = &explanation.estate.hierarchy;
                     let message = conflict_summary(hierarchy, conflicts);
-                    Self::Conflict { message, values: values(hierarchy, conflicts) }
+                    Self::Conflict { message, values: conflict_values(hierarchy, conflicts) }
                 }
             },
         }
@@ -60,6 +62,7 @@ impl Trouble {
         match (old, new) {
             (Self::Conflict { values: before, .. }, Self::Conflict { values: after, .. }) => {
                 let with = |text: Option<String>, own: &[String], other: &[String]| {
+                    let other: HashSet<&String> = other.iter().collect();
                     let new: Vec<&str> =
                         own.iter().filter(|it| !other.contains(it)).map(String::as_str).collect();
                     let text = text?;
@@ -73,32 +76,4 @@ impl Trouble {
             (old, new) => ProblemChange { old: plain(old), new: plain(new) },
         }
     }
-}
-
-/// Lists the values that conflict: `ntp::servers: ["a"] (Base), ["b"] (Loud)`.
-fn values(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Vec<String> {
-    let shares = |differences: &[ConflictShare<'_>]| {
-        let mut shares: Vec<String> = differences
-            .iter()
-            .map(|it| format!("{} ({})", it.value, hierarchy.group(it.from).name))
-            .collect();
-        // In which order groups stand follows from the tree.
-        shares.sort_unstable();
-        shares.join(", ")
-    };
-    let mut all = Vec::new();
-    if !conflicts.environment.is_empty() {
-        all.push(format!("environment: {}", shares(&conflicts.environment)));
-    }
-    for (classes, kind) in [(&conflicts.classes, ""), (&conflicts.config_data, " (data)")] {
-        for (class, keys) in classes {
-            for (key, differences) in keys {
-                all.push(format!("{class}::{key}{kind}: {}", shares(differences)));
-            }
-        }
-    }
-    for (name, differences) in &conflicts.variables {
-        all.push(format!("${name}: {}", shares(differences)));
-    }
-    all
 }

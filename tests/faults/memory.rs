@@ -2,6 +2,7 @@
 
 mod attacks;
 mod client;
+mod leaves;
 mod pushes;
 mod site;
 mod values;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::{Fault, Seen, Speed};
 use attacks::{ATTACKS, Attack};
 use client::{Counts, Stop};
+use leaves::ManyLeaves;
 use site::{Site, Size};
 use values::LargeValues;
 
@@ -45,6 +47,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Slow,
         run: large_values,
     },
+    Fault {
+        name: "memory::values-that-many-groups-inherit",
+        promise: "a classification, its explanation, the stored answer and a comparison take memory for what groups set, not for what each inherits: below 192 MiB",
+        injection: "a node in 600 groups that inherit 8,000 variables and differ in one, and another in as many that name a class of 8,000 parameters; a commit changes all values",
+        speed: Speed::Fast,
+        run: many_leaves,
+    },
 ];
 
 /// The memory limit of the chart. Resident memory includes the pages of files that are mapped, 20 MiB of
@@ -56,6 +65,9 @@ const OLD_COMMITS_MIB: u64 = 512;
 
 /// What comparisons and lists of nodes with 216 MB of facts may take.
 const LARGE_NODES_MIB: u64 = 192;
+
+/// What nodes may take that are in many groups with the same values.
+const MANY_LEAVES_MIB: u64 = 192;
 
 /// How long each attack runs alone; `CLADE_MEMORY_ALONE` sets other seconds, to search for a cause.
 const ALONE: u64 = 8;
@@ -163,6 +175,23 @@ fn large_values() -> Seen {
     }
     peaks.assert_within(LARGE_NODES_MIB);
     Seen::Held(peaks.to_string())
+}
+
+fn many_leaves() -> Seen {
+    let site = ManyLeaves::new();
+    let mut peaks = Peaks::default();
+    peaks.0.push(("start", site.peak_mib()));
+    site.ask();
+    peaks.0.push(("asked", site.peak_mib()));
+    peaks.assert_within(MANY_LEAVES_MIB);
+    Seen::Held(peaks.to_string())
+}
+
+/// Returns the peak memory of a process in MiB.
+fn process_peak(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
 /// The peak memory of the daemon in each phase, in MiB.

@@ -43,10 +43,11 @@ impl Evidence {
         let node = explanation.node;
         self.inhabited.extend(explanation.matches.iter().map(|it| it.group));
         let Outcome::Conflict(conflicts) = &explanation.outcome else { return };
-        let deciding = Deciding::among(&explanation.inherited);
-        let leaves = explanation.leaves.iter().zip(&explanation.inherited);
+        let group = |leaf: &GroupIndex| explanation.estate.hierarchy.group(*leaf);
+        let leaves = explanation.leaves.iter();
+        let deciding = Deciding::among(leaves.clone().map(group));
         let decisive: BTreeSet<GroupIndex> =
-            leaves.filter(|(_, it)| deciding.has(it)).map(|(leaf, _)| *leaf).collect();
+            leaves.filter(|leaf| deciding.has(group(leaf))).copied().collect();
         let groups = conflicts.groups();
         for (at, one) in groups.iter().enumerate() {
             for other in groups.iter().skip(at + 1) {

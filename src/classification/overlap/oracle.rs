@@ -125,8 +125,7 @@ type RealConflict = (GroupIndex, GroupIndex, String);
 
 /// Returns the conflicts of a node as the steps of classification say them.
 fn real(explanation: &Explanation<'_>) -> BTreeSet<RealConflict> {
-    let leaves: Vec<(GroupIndex, &Inherited<'_>)> =
-        explanation.leaves.iter().copied().zip(&explanation.inherited).collect();
+    let leaves: Vec<(GroupIndex, Inherited<'_>)> = explanation.inherited().collect();
     let is_trumped = leaves.iter().any(|(_, it)| it.environment_trumps);
     let mut found = BTreeSet::new();
     for (at, (one, mine)) in leaves.iter().enumerate() {

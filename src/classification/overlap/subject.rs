@@ -1,7 +1,7 @@
 //! What two groups can conflict in.
 
 use super::setting::Setting;
-use crate::classification::{ConflictShare, Conflicts};
+use crate::classification::{ConflictingLeaves, Conflicts};
 use crate::hierarchy::GroupIndex;
 use crate::model::same;
 
@@ -20,14 +20,19 @@ pub(super) fn differences(
     one: GroupIndex,
     other: GroupIndex,
 ) -> bool {
-    let differences: Option<&Vec<ConflictShare<'_>>> = match setting {
-        Setting::Environment => Some(&conflicts.environment),
+    let leaves: Option<&ConflictingLeaves<'_>> = match setting {
+        Setting::Environment => {
+            let of = |group| conflicts.environment.iter().find(|it| it.from == group);
+            return of(one)
+                .zip(of(other))
+                .is_some_and(|(one, other)| !same(&one.value, &other.value));
+        }
         Setting::Variable(name) => conflicts.variables.get(name),
         Setting::Parameter(class, name) => conflicts.classes.get(class).and_then(|it| it.get(name)),
         Setting::ConfigData(class, name) => {
             conflicts.config_data.get(class).and_then(|it| it.get(name))
         }
     };
-    let of = |group: GroupIndex| differences?.iter().find(|it| it.from == group);
-    matches!((of(one), of(other)), (Some(one), Some(other)) if !same(&one.value, &other.value))
+    let shares = leaves.and_then(|it| it.of(one).zip(it.of(other)));
+    shares.is_some_and(|(one, other)| !same(&one.value, &other.value))
 }

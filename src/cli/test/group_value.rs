@@ -1,7 +1,10 @@
 //! The values that a group sets.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::classification::{LeafClass, LeafValues, all_have};
 use crate::diagnostic::Place;
-use crate::hierarchy::Inherited;
 use crate::model::{ClassName, Classes, Group, Key, Value, VariableName};
 use crate::validation::ValuePlaces;
 
@@ -31,19 +34,16 @@ impl<'e> GroupValue<'e> {
             .chain(keys(&group.config_data, Self::ConfigData))
     }
 
-    /// Returns whether a group gets the value, its own or inherited.
-    pub(super) fn is_in(self, inherited: &Inherited<'_>) -> bool {
+    /// Returns whether each of some leaves gets the value, its own or inherited; a class is always had by those below a
+    /// group that names it.
+    pub(super) fn all_have(self, values: &LeafValues<'_>, leaves: &Range<usize>) -> bool {
         match self {
-            Self::Class(class) => inherited.classes.contains_key(class),
-            Self::Parameter(class, key) => {
-                let class = inherited.classes.get(class);
-                class.is_some_and(|it| it.parameters.contains_key(key))
+            Self::Class(class) => values.classes.contains_key(class),
+            Self::Parameter(class, key) => all_have_key(&values.classes, (class, key), leaves),
+            Self::Variable(name) => {
+                values.variables.get(name).is_some_and(|rows| all_have(rows, leaves))
             }
-            Self::Variable(name) => inherited.variables.contains_key(name),
-            Self::ConfigData(class, key) => {
-                let class = inherited.config_data.get(class);
-                class.is_some_and(|it| it.parameters.contains_key(key))
-            }
+            Self::ConfigData(class, key) => all_have_key(&values.config_data, (class, key), leaves),
         }
     }
 
@@ -75,4 +75,13 @@ fn keys<'e>(
     classes.iter().flat_map(move |(class, parameters)| {
         parameters.iter().map(move |(key, it)| (value(class, key), Some(it)))
     })
+}
+
+fn all_have_key(
+    classes: &BTreeMap<&ClassName, LeafClass<'_>>,
+    (class, key): (&ClassName, &Key),
+    leaves: &Range<usize>,
+) -> bool {
+    let rows = classes.get(class).and_then(|it| it.parameters.get(key));
+    rows.is_some_and(|rows| all_have(rows, leaves))
 }

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::fact_files::FactFiles;
 use super::group_value::GroupValue;
 use super::verdict::node_of;
-use crate::classification::{Explanation, Outcome, ValueSource, WithheldFacts};
+use crate::classification::{
+    Explanation, LeafRow, Outcome, ValueSource, WithheldFacts, leaves_below,
+};
 use crate::cli::repository::LoadedRepository;
 use crate::diagnostic::Place;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
@@ -157,21 +159,24 @@ pub(super) fn values_of<'e>(explanation: &Explanation<'e>) -> Vec<(GroupIndex, G
             }
         }
         Outcome::Conflict(_) => {
-            for leaf in &explanation.inherited {
-                for (class, it) in &leaf.classes {
-                    found.extend(it.sources.iter().map(|by| (*by, GroupValue::Class(class))));
-                    let parameters = it.parameters.iter();
-                    found.extend(
-                        parameters.map(|(key, it)| (it.source, GroupValue::Parameter(class, key))),
-                    );
+            let values = &explanation.values;
+            for (class, it) in &values.classes {
+                found.extend(it.sources.iter().map(|by| (*by, GroupValue::Class(class))));
+                for (key, rows) in &it.parameters {
+                    let of =
+                        |row: &LeafRow<'_>| (row.defined_by, GroupValue::Parameter(class, key));
+                    found.extend(rows.iter().map(of));
                 }
-                let variables = leaf.variables.iter();
-                found.extend(variables.map(|(name, it)| (it.source, GroupValue::Variable(name))));
-                for (class, it) in &leaf.config_data {
-                    let keys = it.parameters.iter();
-                    found.extend(
-                        keys.map(|(key, it)| (it.source, GroupValue::ConfigData(class, key))),
-                    );
+            }
+            for (name, rows) in &values.variables {
+                let of = |row: &LeafRow<'_>| (row.defined_by, GroupValue::Variable(name));
+                found.extend(rows.iter().map(of));
+            }
+            for (class, it) in &values.config_data {
+                for (key, rows) in &it.parameters {
+                    let of =
+                        |row: &LeafRow<'_>| (row.defined_by, GroupValue::ConfigData(class, key));
+                    found.extend(rows.iter().map(of));
                 }
             }
         }
@@ -185,14 +190,13 @@ pub(super) fn values_of<'e>(explanation: &Explanation<'e>) -> Vec<(GroupIndex, G
 /// Adds the nulls that remove what leaves would inherit.
 fn nulls<'e>(explanation: &Explanation<'e>, found: &mut Vec<(GroupIndex, GroupValue<'e>)>) {
     let hierarchy = &explanation.estate.hierarchy;
-    for (leaf, inherited) in explanation.leaves.iter().zip(&explanation.inherited) {
-        for by in hierarchy.lineage(*leaf) {
-            let removes = |(it, value): &(GroupValue<'e>, Option<&'e Value>)| {
-                value.is_some_and(Value::is_null) && !it.is_in(inherited)
-            };
-            let written = GroupValue::of(hierarchy.group(by));
-            found.extend(written.filter(removes).map(|(it, _)| (by, it)));
-        }
+    for by in hierarchy.lineages(&explanation.leaves) {
+        let below = leaves_below(hierarchy, &explanation.leaves, by);
+        let removes = |(it, value): &(GroupValue<'e>, Option<&'e Value>)| {
+            value.is_some_and(Value::is_null) && !it.all_have(&explanation.values, &below)
+        };
+        let written = GroupValue::of(hierarchy.group(by));
+        found.extend(written.filter(removes).map(|(it, _)| (by, it)));
     }
 }
 

@@ -7,6 +7,7 @@ use super::shown::mask_seen;
 use crate::answer::AnswerKey;
 use crate::classification::{
     ClassSources, ConflictShare, Conflicts, Explanation, Final, Outcome, SourcedValue, ValueSource,
+    keys_of_classes,
 };
 use crate::cli::page::{BOLD, Cell, GREEN, Page, RED};
 use crate::diagnostic::{Colour, visible};
@@ -14,6 +15,7 @@ use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::masking::Masks;
 use crate::model::{ClassName, Condition, Key};
 use crate::rule::{Explained, ExplainedForm, explain};
+use crate::wording::counted;
 
 /// The longest value that is shown whole, in characters.
 const VALUE_LIMIT: usize = 100;
@@ -287,38 +289,53 @@ pub(in crate::cli) fn conflict_lines(
     pen.finish().lines().map(|it| it.strip_prefix("  ").unwrap_or(it).to_owned()).collect()
 }
 
+/// How many leaves are shown with their values: each conflict of many groups has all of them, so those in many values
+/// would be as many lines as both together.
+const SHOWN_LEAVES: usize = 100_000;
+
 fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
-    let mut one = |what: &str, all: &[ConflictShare<'_>]| {
-        pen.line(1, [what.into()]);
-        let width =
-            all.iter().map(|it| hierarchy.group(it.from).name.as_str().chars().count()).max();
-        for it in all {
-            let from = hierarchy.group(it.from).name.as_str();
-            let by = if it.from == it.defined_by {
-                String::new()
-            } else {
-                format!("  set by {}", hierarchy.group(it.defined_by).name)
-            };
-            let value = shorten(&it.value.to_string());
-            let line = format!("{from:width$}  {value}", width = width.unwrap_or_default());
-            pen.line(2, [line.into(), Cell::painted(by, DIM)]);
-        }
-    };
     if !conflicts.environment.is_empty() {
-        one("environment", &conflicts.environment);
+        one_difference(pen, hierarchy, "environment", conflicts.environment.iter().cloned());
     }
-    for (class, parameters) in &conflicts.classes {
-        for (key, all) in parameters {
-            one(&format!("class {class}, parameter {key}"), all);
+    let parameters = keys_of_classes(&conflicts.classes)
+        .map(|(class, key, it)| (format!("class {class}, parameter {key}"), it));
+    let variables = conflicts.variables.iter().map(|(name, it)| (format!("variable {name}"), it));
+    let data = keys_of_classes(&conflicts.config_data)
+        .map(|(class, key, it)| (format!("config data {class}::{key}"), it));
+    let mut shown = 0;
+    let mut all = parameters.chain(variables).chain(data);
+    for (what, leaves) in all.by_ref() {
+        one_difference(pen, hierarchy, &what, leaves.shares());
+        shown += leaves.count();
+        if shown >= SHOWN_LEAVES {
+            break;
         }
     }
-    for (name, all) in &conflicts.variables {
-        one(&format!("variable {name}"), all);
+    let more = all.count();
+    if more > 0 {
+        pen.line(1, [format!("and {} more", counted(more, "value")).into()]);
     }
-    for (class, keys) in &conflicts.config_data {
-        for (key, all) in keys {
-            one(&format!("config data {class}::{key}"), all);
-        }
+}
+
+fn one_difference<'c>(
+    pen: &mut Pen,
+    hierarchy: &Hierarchy,
+    what: &str,
+    shares: impl Iterator<Item = ConflictShare<'c>>,
+) {
+    pen.line(1, [what.into()]);
+    let all: Vec<ConflictShare<'_>> = shares.collect();
+    let name = |group: GroupIndex| hierarchy.group(group).name.as_str();
+    let width = all.iter().map(|it| name(it.from).chars().count()).max().unwrap_or_default();
+    for it in all {
+        let by = if it.from == it.defined_by {
+            String::new()
+        } else {
+            format!("  set by {}", name(it.defined_by))
+        };
+        let value = shorten(&it.value.to_string());
+        let line = format!("{from:width$}  {value}", from = name(it.from));
+        pen.line(2, [line.into(), Cell::painted(by, DIM)]);
     }
 }
 

@@ -46,8 +46,10 @@ errors! {
     ClassificationErrors { ClassificationConflict, RuleEvaluationError }
     /// Of explanations, which show conflicts.
     EvaluationErrors { RuleEvaluationError }
+    /// Of what the explanation of one group shows.
+    MembershipErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts" }
     /// Of what explanations show.
-    ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts" }
+    ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts, or the leaf groups inherit as much" }
     /// Of facts that the request does not bring along.
     FactsErrors {
         StorageFailed: "stored facts cannot be read",

@@ -11,6 +11,7 @@ use indoc::formatdoc;
 use serde_json::json;
 
 use super::client::{Counts, Stop};
+use super::process_peak;
 use crate::hub::Hub;
 use crate::load::{Judge, Report, ask, header};
 use crate::program::{Daemon, clade};
@@ -149,9 +150,7 @@ impl Site {
 
     /// Returns the peak memory of the daemon since the last phase began, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
-        let status = std::fs::read_to_string(self.process("status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        process_peak(self.daemon.id())
     }
 
     /// Begins another phase.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::client::{Counts, Reading, Stop, ask, until_admitted};
+use super::process_peak;
 use crate::hub::Hub;
 use crate::program::Daemon;
 
@@ -96,10 +97,8 @@ impl LargeValues {
 
     /// Returns the peak memory of the daemon in MiB, and begins another phase.
     pub(super) fn take_peak(&self) -> u64 {
-        let process = |file: &str| format!("/proc/{}/{file}", self.daemon.id());
-        let status = std::fs::read_to_string(process("status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        std::fs::write(process("clear_refs"), "5").ok();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        let peak = process_peak(self.daemon.id());
+        std::fs::write(format!("/proc/{}/clear_refs", self.daemon.id()), "5").ok();
+        peak
     }
 }
