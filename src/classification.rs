@@ -72,9 +72,9 @@ impl<'e> Explanation<'e> {
         self.leaves.iter().map(|leaf| (*leaf, self.estate.hierarchy.inherited(*leaf)))
     }
 
-    /// Returns how many bytes of JSON it takes to write what all leaves inherit, about.
-    pub fn inherited_bytes(&self) -> usize {
-        self.values.bytes_of_all(&self.estate.hierarchy, &self.leaves)
+    /// Returns about how many bytes of memory it takes to hold what each leaf inherits at once.
+    pub fn inherited_memory(&self) -> usize {
+        self.values.memory_of_all(&self.estate.hierarchy, &self.leaves)
     }
 }
 

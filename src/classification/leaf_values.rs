@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{ClassName, Key, Table, VariableName};
+use crate::model::{ClassName, Key, Table, VariableName, memory_of};
 
 /// A value that leaves in a row have of one group.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,9 +80,12 @@ impl<'e> LeafValues<'e> {
     }
 }
 
+/// About how many bytes of memory an entry of a map takes beside its name and value.
+const ENTRY: usize = 120;
+
 impl LeafValues<'_> {
-    /// Returns how many bytes of JSON the values of each leaf have together, about.
-    pub fn bytes_of_all(&self, hierarchy: &Hierarchy, leaves: &[GroupIndex]) -> usize {
+    /// Returns about how many bytes of memory it takes to hold the values of each leaf at once.
+    pub fn memory_of_all(&self, hierarchy: &Hierarchy, leaves: &[GroupIndex]) -> usize {
         let classes = || self.classes.iter().chain(&self.config_data);
         let of_names = classes().map(|(class, it)| {
             // Of groups that lie in each other the outermost comes first.
@@ -93,24 +96,22 @@ impl LeafValues<'_> {
                 known = known.max(below.end);
                 new
             });
-            (new.sum::<usize>()).saturating_mul(entry(class.as_str().len()))
+            new.sum::<usize>().saturating_mul(ENTRY + class.as_str().len())
         });
         let parameters = classes().flat_map(|(_, it)| &it.parameters);
-        let of_parameters = parameters.map(|(key, rows)| bytes_of(key.as_str(), rows));
-        let of_variables = self.variables.iter().map(|(key, rows)| bytes_of(key.as_str(), rows));
+        let of_parameters = parameters.map(|(key, rows)| memory_of_rows(key.as_str(), rows));
+        let variables = self.variables.iter();
+        let of_variables = variables.map(|(key, rows)| memory_of_rows(key.as_str(), rows));
         of_names.chain(of_parameters).chain(of_variables).fold(0, usize::saturating_add)
     }
 }
 
-/// How many bytes the entry of a name has beside its value.
-const fn entry(name: usize) -> usize {
-    name + r#""":,"#.len()
-}
-
-fn bytes_of(name: &str, rows: &[LeafRow<'_>]) -> usize {
+fn memory_of_rows(name: &str, rows: &[LeafRow<'_>]) -> usize {
+    // A large value may be in as many rows as there are leaves.
+    let mut known: BTreeMap<GroupIndex, usize> = BTreeMap::new();
     let of_row = |row: &LeafRow<'_>| {
-        let value = entry(name.len()) + row.value.to_string().len();
-        row.leaves.len().saturating_mul(value)
+        let value = known.entry(row.defined_by).or_insert_with(|| memory_of(row.value));
+        row.leaves.len().saturating_mul(ENTRY + name.len() + *value)
     };
     rows.iter().map(of_row).fold(0, usize::saturating_add)
 }
@@ -292,12 +293,8 @@ mod tests {
         let values = LeafValues::of(&hierarchy, &leaves);
         let rows: usize = values.variables.values().map(Vec::len).sum();
         assert_eq!(rows, 1999 + 2000);
-        let written = 2000
-            * serde_json::to_string(
-                &values.variables.keys().map(|it| (it.to_string(), 1)).collect::<BTreeMap<_, _>>(),
-            )
-            .unwrap()
-            .len();
-        assert_eq!(values.bytes_of_all(&hierarchy, &leaves), written - 2000);
+        let each =
+            2000 * ENTRY + (10 * 2 + 90 * 3 + 900 * 4 + 1000 * 5) + 2000 * memory_of(&json!(1));
+        assert_eq!(values.memory_of_all(&hierarchy, &leaves), 2000 * each);
     }
 }

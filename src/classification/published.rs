@@ -1,6 +1,7 @@
 //! Classifications in the form that the classifier API publishes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
@@ -266,7 +267,10 @@ fn first_sides<'s, 'h>(
     sizes: &[usize],
     room: usize,
 ) -> Vec<&'s ConflictShare<'h>> {
-    let differs = |it: &ConflictShare<'_>| shares.first().is_some_and(|one| one.value != it.value);
+    let differs = |it: &ConflictShare<'_>| {
+        let differ = |one: &Value, it: &Value| !std::ptr::eq(one, it) && one != it;
+        shares.first().is_some_and(|one| differ(&one.value, &it.value))
+    };
     let other = shares.iter().position(differs);
     let is_side = |at: usize| at == 0 || Some(at) == other;
     let sides: usize =
@@ -304,7 +308,20 @@ impl DetailsWriter<'_> {
         if shares.is_empty() {
             return None;
         }
-        let sizes: Vec<usize> = shares.iter().map(|it| self.share_size(it)).collect();
+        // One large value may be that of all leaves.
+        let mut known: HashMap<*const Value, usize> = HashMap::new();
+        let sizes: Vec<usize> = shares
+            .iter()
+            .map(|it| {
+                let value = match &it.value {
+                    Cow::Borrowed(value) => *known
+                        .entry(std::ptr::from_ref(*value))
+                        .or_insert_with(|| value.to_string().len()),
+                    Cow::Owned(value) => value.to_string().len(),
+                };
+                self.size(it.from) + self.size(it.defined_by) + value
+            })
+            .collect();
         let size: usize = sizes.iter().sum();
         let shown: Vec<&ConflictShare<'_>> = if size <= self.left {
             self.left -= size;
@@ -320,10 +337,6 @@ impl DetailsWriter<'_> {
         let group = |index| group_to_value(self.hierarchy.group(index));
         let share = |it: &ConflictShare<'_>| json!({"value": it.value, "from": group(it.from), "defined_by": group(it.defined_by)});
         Some(shown.into_iter().map(share).collect())
-    }
-
-    fn share_size(&mut self, share: &ConflictShare<'_>) -> usize {
-        self.size(share.from) + self.size(share.defined_by) + share.value.to_string().len()
     }
 
     fn size(&mut self, index: GroupIndex) -> usize {

@@ -170,10 +170,10 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
-    /// What the leaf groups of an explanation inherit takes more than so many MiB.
+    /// What the leaf groups of an explanation inherit takes more than so many MiB of memory.
     pub(super) fn inherited_too_large(most: usize) -> Self {
         let message = format!(
-            "The explanation is too large: what each leaf group inherits has over {most} MiB. Run `clade explain` in a clone of the repository."
+            "The explanation is too large: what its leaf groups inherit takes over {most} MiB of memory. Run `clade explain` in a clone of the repository."
         );
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }

@@ -6,8 +6,11 @@ use crate::classification::Explanation;
 use crate::model::{Condition, Node};
 use crate::rule::count_explained;
 
-/// How many bytes of facts and trusted data an explanation may copy, and how many of inherited values.
+/// How many bytes of facts and trusted data an explanation may copy.
 const MOST: usize = 16 << 20;
+
+/// How many bytes of memory the values that its leaves inherit may take: small values take a hundred times their text.
+const INHERITED: usize = 32 << 20;
 
 /// Checks that the explanation of some rules for a node is not too large, before it is made.
 ///
@@ -28,8 +31,8 @@ pub(super) fn check_explanation<'r>(
 ///
 /// Returns 413 `payload-too-large`: asked again, it is as large.
 pub(super) fn check_inherited(explanation: &Explanation<'_>) -> Result<(), ApiError> {
-    if explanation.inherited_bytes() > MOST {
-        return Err(ApiError::inherited_too_large(MOST >> 20));
+    if explanation.inherited_memory() > INHERITED {
+        return Err(ApiError::inherited_too_large(INHERITED >> 20));
     }
     Ok(())
 }
@@ -67,10 +70,10 @@ mod tests {
     use crate::http::request_context::RequestContext;
     use crate::http::router::RouteSet;
 
-    /// Forty groups inherit a list of half a MiB: 20 MiB in all.
+    /// Seventy groups inherit a text of half a MiB: 35 MiB in all.
     #[tokio::test]
     async fn an_explanation_in_which_many_groups_inherit_a_large_value_is_an_error() {
-        for (leaves, expected) in [(30, 200), (40, 413)] {
+        for (leaves, expected) in [(60, 200), (70, 413)] {
             let text = "x".repeat(512 << 10);
             let parent = format!(
                 "name: P\nid: 58463036-0efa-4365-b367-b5401c0711d3\nvariables: {{v: {text}}}\nrule: [\"=\", name, n]\n"

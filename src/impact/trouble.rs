@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::conflict_values::conflict_values;
+use super::conflict_values::{ConflictingValue, conflicting_values};
 use super::nodes::ProblemChange;
 use super::version::Result;
 use crate::classification::{Outcome, conflict_summary};
@@ -17,7 +17,7 @@ pub(super) enum Trouble {
         /// Which groups, and in what.
         message: String,
         /// The values, by key: equal for equal conflicts.
-        values: Vec<String>,
+        values: Vec<ConflictingValue>,
     },
     /// A rule could not be evaluated.
     Error(String),
@@ -32,7 +32,7 @@ impl Trouble {
                 Outcome::Conflict(conflicts) => {
                     let hierarchy = &explanation.estate.hierarchy;
                     let message = conflict_summary(hierarchy, conflicts);
-                    Self::Conflict { message, values: conflict_values(hierarchy, conflicts) }
+                    Self::Conflict { message, values: conflicting_values(hierarchy, conflicts) }
                 }
             },
         }
@@ -46,7 +46,7 @@ impl Trouble {
     }
 
     /// Returns what tells one conflict from another.
-    pub(super) fn conflict(&self) -> Option<&[String]> {
+    pub(super) fn conflict(&self) -> Option<&[ConflictingValue]> {
         match self {
             Self::Conflict { values, .. } => Some(values),
             Self::None | Self::Error(_) => None,
@@ -61,10 +61,15 @@ impl Trouble {
         };
         match (old, new) {
             (Self::Conflict { values: before, .. }, Self::Conflict { values: after, .. }) => {
-                let with = |text: Option<String>, own: &[String], other: &[String]| {
-                    let other: HashSet<&String> = other.iter().collect();
-                    let new: Vec<&str> =
-                        own.iter().filter(|it| !other.contains(it)).map(String::as_str).collect();
+                let with = |text: Option<String>,
+                            own: &[ConflictingValue],
+                            other: &[ConflictingValue]| {
+                    let other: HashSet<_> = other.iter().map(ConflictingValue::identity).collect();
+                    let new: Vec<String> = own
+                        .iter()
+                        .filter(|it| !other.contains(&it.identity()))
+                        .map(ToString::to_string)
+                        .collect();
                     let text = text?;
                     Some(if new.is_empty() { text } else { format!("{text} {}.", new.join("; ")) })
                 };

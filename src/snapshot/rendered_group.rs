@@ -165,20 +165,17 @@ impl Fragment {
     fn object(&mut self, parameters: &[GroupParameter<'_>], interpolation: Interpolation) {
         self.text.push('{');
         for (at, GroupParameter { key, value, is_own }) in parameters.iter().enumerate() {
-            let before = self.size();
+            let (text, holes) = (self.text.len(), self.holes.len());
             self.text.push_str(if at > 0 { "," } else { "" });
             self.text.push_str(&Value::from(key.as_str()).to_string());
             self.text.push(':');
             self.value(value, interpolation);
             if !is_own {
-                self.inherited += self.size() - before;
+                let holes = self.holes.iter().skip(holes).map(Hole::memory);
+                self.inherited += self.text.len() - text + holes.sum::<usize>();
             }
         }
         self.text.push('}');
-    }
-
-    fn size(&self) -> usize {
-        self.text.len() + size_of_val(self.holes.as_slice())
     }
 }
 

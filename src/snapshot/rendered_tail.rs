@@ -23,6 +23,13 @@ pub(super) struct RenderedTail {
     pub(super) holes: Vec<Hole>,
 }
 
+impl Hole {
+    /// Returns about how many bytes it takes with what is read of its string.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.template.memory()
+    }
+}
+
 impl RenderedTail {
     /// Returns about how many bytes it takes.
     pub(super) fn size(&self) -> usize {

@@ -30,6 +30,16 @@ impl Template {
         text.contains('$').then(|| Self::read(text, &mut |_| {}))
     }
 
+    /// Returns about how many bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        const REFERENCE: usize = 160;
+        let of_piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Reference(_) => REFERENCE,
+        };
+        self.pieces.iter().map(|it| size_of::<Piece>() + of_piece(it)).sum()
+    }
+
     /// Returns whether another text can come out of a string: it has a reference or a `\$`.
     pub fn changes(text: &str) -> bool {
         Self::parse(text).is_some_and(|it| it.references().next().is_some()) || text.contains("\\$")

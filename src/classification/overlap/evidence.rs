@@ -25,10 +25,14 @@ pub enum Rank {
 pub struct Evidence {
     conflicts: BTreeMap<(GroupIndex, GroupIndex, Subject), Node>,
     inhabited: BTreeSet<GroupIndex>,
+    examined: usize,
 }
 
 /// How many pairs of groups are noted: a node may be in conflict between any number of them.
 const PAIRS: usize = 10_000;
+
+/// How many pairs of groups are examined: among thousands of leaves of a node nearly all agree.
+const EXAMINED: usize = 1_000_000;
 
 impl Evidence {
     /// Notes what a node shows.
@@ -51,9 +55,10 @@ impl Evidence {
         let groups = conflicts.groups();
         for (at, one) in groups.iter().enumerate() {
             for other in groups.iter().skip(at + 1) {
-                if self.conflicts.len() >= PAIRS {
+                if self.conflicts.len() >= PAIRS || self.examined >= EXAMINED {
                     return;
                 }
+                self.examined += 1;
                 let is_between = |of: Subject| match of {
                     Subject::Values => differ_in_values(conflicts, *one, *other),
                     Subject::Environment => {

@@ -49,7 +49,7 @@ errors! {
     /// Of what the explanation of one group shows.
     MembershipErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts" }
     /// Of what explanations show.
-    ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts, or the leaf groups inherit as much" }
+    ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts, or what the leaf groups inherit takes over 32 MiB of memory" }
     /// Of facts that the request does not bring along.
     FactsErrors {
         StorageFailed: "stored facts cannot be read",
