@@ -54,11 +54,8 @@ impl<'e> LeafValues<'e> {
         groups.sort_unstable();
         for index in groups {
             let group = hierarchy.group(index);
-            let row = |value| LeafRow {
-                value,
-                defined_by: index,
-                leaves: leaves_below(hierarchy, leaves, index),
-            };
+            let below = leaves_below(hierarchy, leaves, index);
+            let row = |value| LeafRow { value, defined_by: index, leaves: below.clone() };
             for (found, own) in [
                 (&mut values.classes, &group.classes),
                 (&mut values.config_data, &group.config_data),
