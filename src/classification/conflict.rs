@@ -32,10 +32,7 @@ pub struct ConflictingLeaves<'e> {
 impl<'e> ConflictingLeaves<'e> {
     /// Returns the shares of the leaves in order: as many as leaves, of which a conflict in many values has many each time.
     pub fn shares(&self) -> impl Iterator<Item = ConflictShare<'e>> {
-        self.rows.iter().flat_map(|row| {
-            let leaves = self.leaves.get(row.leaves.clone()).unwrap_or_default();
-            leaves.iter().map(|leaf| share(row, *leaf))
-        })
+        self.rows().flat_map(|(row, leaves)| leaves.iter().map(|leaf| share(row, *leaf)))
     }
 
     /// Returns all leaves of the node, with those that do not have the value.

@@ -354,8 +354,6 @@ impl DetailsWriter<'_> {
             // What has more leaves than bytes are left is not even listed, but for the first value.
             if self.values > 0 && leaves.count() > self.left {
                 self.left = 0;
-            }
-            if self.values > 0 && self.left == 0 {
                 break;
             }
             let shares: Vec<ConflictShare<'_>> = leaves.shares().collect();
