@@ -401,6 +401,27 @@ mod tests {
         assert_eq!(written(&none), 31);
     }
 
+    /// Three hundred groups that inherit strings of a hundred references took 1 GB within 32 MiB of text.
+    #[test]
+    fn the_references_in_inherited_values_take_room_too() {
+        let references = "$a".repeat(100);
+        let hierarchy = hierarchy(&[
+            (0, 0, json!({"classes": {"a": {"p": references}}})),
+            (1, 0, json!({"classes": {"a": {}}})),
+        ]);
+        let is_written = |bytes: usize, interpolation: Interpolation| {
+            let fragments = Fragments {
+                room: RenderedRoom::new(bytes),
+                ..Fragments::new(&hierarchy, interpolation)
+            };
+            let leaf = hierarchy.indexes().next_back().unwrap();
+            fragments.of_group(&hierarchy, leaf).is_some()
+        };
+        assert!(is_written(300, Interpolation::Off));
+        assert!(!is_written(10_000, Interpolation::On));
+        assert!(is_written(100_000, Interpolation::On));
+    }
+
     #[test]
     fn many_leaves_that_set_the_same_are_one_answer() {
         let sets = json!({"classes": {"a": {}, "b": {}}});

@@ -346,3 +346,44 @@ pub(in crate::cli) fn shorten(text: &str) -> String {
     }
     text.chars().take(VALUE_LIMIT - 1).chain(['…']).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::classification::conflicts;
+    use crate::hierarchy::{Estate, root_group};
+    use crate::model::{Group, GroupId, Interpolation};
+
+    #[test]
+    fn conflicts_of_many_groups_in_many_values_end_with_how_many_are_left() {
+        let variables = |value: u8| -> Value {
+            (0..300).map(|it| (format!("v{it:03}"), json!(value))).collect()
+        };
+        let group = |number: usize, sets: &Value| Group {
+            id: format!("00000000-0000-4000-8000-{number:012}").parse().unwrap(),
+            parent: GroupId::ROOT,
+            name: format!("g{number}").parse().unwrap(),
+            variables: serde_json::from_value(sets.clone()).unwrap(),
+            ..root_group().unwrap()
+        };
+        let mut root = root_group().unwrap();
+        root.variables = serde_json::from_value(variables(1)).unwrap();
+        let differing = group(1, &variables(2));
+        let others = (2..=340).map(|number| group(number, &json!({})));
+        let groups = [root, differing].into_iter().chain(others);
+        let estate = Estate {
+            hierarchy: Hierarchy::build(groups.collect()).unwrap(),
+            individuals: std::sync::Arc::default(),
+            environments: std::sync::Arc::default(),
+            catalogues: std::sync::Arc::default(),
+            interpolation: Interpolation::Off,
+        };
+        let all: Vec<GroupIndex> = estate.hierarchy.indexes().collect();
+        let lines = conflict_lines(&estate.hierarchy, &conflicts(&estate, &all));
+        // 295 values of 340 groups are the first that are not below 100,000.
+        assert_eq!(lines.len(), 295 * 341 + 1);
+        assert_eq!(lines.last().map(String::as_str), Some("and 5 values more"));
+    }
+}
