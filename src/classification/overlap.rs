@@ -7,6 +7,7 @@
 
 mod alarm;
 mod cause;
+mod conflicting_pairs;
 mod evidence;
 mod limits;
 mod meeting;

@@ -1,11 +1,13 @@
 //! Pairs of groups that conflict, joined by cause.
 
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::evidence::{Evidence, Rank};
 use super::setting::Setting;
-use super::subject::{Subject, differences};
-use crate::classification::{Conflicts, Outcome, classify};
+use super::subject::{PairKey, Subject, differences};
+use crate::classification::{Outcome, classify};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Node, same};
 
@@ -20,7 +22,7 @@ pub struct Pair {
     /// What known nodes say for it.
     pub rank: Rank,
     pub(super) subject: Subject,
-    pub(super) witness: Node,
+    pub(super) witness: Arc<Node>,
 }
 
 /// Pairs of groups that conflict for one reason: groups that set something differently, or a value
@@ -41,7 +43,7 @@ pub struct Overlap<'e> {
     /// What they differ in.
     pub settings: Vec<Differing<'e>>,
     /// A node that both match, and that gets the conflict.
-    pub witness: Node,
+    pub witness: Arc<Node>,
 }
 
 /// A setting in which two groups differ, and who sets it.
@@ -67,7 +69,7 @@ impl<'e> Alarm<'e> {
             .collect();
         settings.sort_by_key(|it| !self.settings.contains(&it.setting));
         let seen = !settings.is_empty();
-        seen.then(|| Overlap { settings, witness: pair.witness.clone() })
+        seen.then(|| Overlap { settings, witness: Arc::clone(&pair.witness) })
     }
 }
 
@@ -103,32 +105,12 @@ fn differing<'e>(hierarchy: &'e Hierarchy, pair: &Pair) -> Vec<Differing<'e>> {
     found
 }
 
-impl<'e> Conflicts<'e> {
-    /// Returns everything that the leaves differ in.
-    pub(super) fn settings(&self) -> impl Iterator<Item = Setting<'e>> {
-        let environment = (!self.environment.is_empty()).then_some(Setting::Environment);
-        let parameters = self
-            .classes
-            .iter()
-            .flat_map(|(class, of_it)| of_it.keys().map(|name| Setting::Parameter(class, name)));
-        let variables = self.variables.keys().map(|name| Setting::Variable(name));
-        let data = self
-            .config_data
-            .iter()
-            .flat_map(|(class, of_it)| of_it.keys().map(|key| Setting::ConfigData(class, key)));
-        environment.into_iter().chain(parameters).chain(variables).chain(data)
-    }
-}
-
 /// Two groups of a cause: the one with the value that is set further down, and the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) group: GroupIndex,
     pub(super) other: GroupIndex,
 }
-
-/// The groups of a pair, the first of the repository first, and what it is about.
-pub(super) type PairKey = (GroupIndex, GroupIndex, Subject);
 
 /// The pairs that conflict for one reason.
 #[derive(Debug)]
@@ -149,7 +131,7 @@ impl AlarmReason<'_> {
 /// Makes alarms of reasons: every pair is in one, that with the most pairs.
 pub(super) fn join<'e>(
     mut reasons: Vec<AlarmReason<'e>>,
-    witnesses: &HashMap<PairKey, Node>,
+    witnesses: &HashMap<PairKey, Arc<Node>>,
     evidence: &Evidence,
 ) -> Vec<Alarm<'e>> {
     reasons.sort_by_key(|it| std::cmp::Reverse(it.members.len()));
@@ -163,7 +145,7 @@ pub(super) fn join<'e>(
             .filter_map(|member| {
                 let Member { group, other } = *member;
                 let subject = reason.subject;
-                let witness = witnesses.get(&reason.key(*member))?.clone();
+                let witness = Arc::clone(witnesses.get(&reason.key(*member))?);
                 Some(Pair {
                     group,
                     other,

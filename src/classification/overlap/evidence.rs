@@ -1,13 +1,14 @@
 //! What known nodes show of groups.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::setting::Setting;
-use super::subject::{Subject, differences};
-use crate::classification::deciding::Deciding;
-use crate::classification::{Conflicts, Explanation, Outcome, classify};
+use super::conflicting_pairs::ConflictingPairs;
+use super::subject::{PairKey, Subject};
+use crate::classification::{Explanation, Outcome, classify};
 use crate::hierarchy::{Estate, GroupIndex};
-use crate::model::Node;
+use crate::model::{Node, map_memory};
 
 /// How much known nodes say for a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,73 +24,83 @@ pub enum Rank {
 /// What known nodes show: those of classification tests, or of a fleet.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    conflicts: BTreeMap<(GroupIndex, GroupIndex, Subject), Node>,
+    conflicts: BTreeMap<PairKey, Arc<Node>>,
     inhabited: BTreeSet<GroupIndex>,
-    examined: usize,
+    /// How many steps were taken to find conflicts.
+    steps: usize,
+    /// How many bytes of memory the nodes take that show conflicts.
+    memory: usize,
 }
 
 /// How many pairs of groups are noted: a node may be in conflict between any number of them.
 const PAIRS: usize = 10_000;
 
-/// How many pairs of groups are examined: among thousands of leaves of a node nearly all agree.
-const EXAMINED: usize = 1_000_000;
+/// How many bytes of memory the nodes take that are noted with them, about: what rules mention of one may be large.
+const MEMORY: usize = 64 << 20;
+
+/// How many steps are taken for one node.
+const STEPS_OF_NODE: usize = 100_000;
+
+/// How many steps are taken for all nodes: a hundred thousand may have one conflict.
+const STEPS: usize = 50_000_000;
 
 impl Evidence {
-    /// Notes what a node shows.
+    /// Adds what a node shows.
     pub fn add(&mut self, estate: &Estate, node: &Node) {
         if let Ok(explanation) = classify(estate, node) {
-            self.note(&explanation);
+            self.extend(self.shown_by(&explanation));
         }
     }
 
-    /// Notes what the classification of a node shows.
-    pub fn note(&mut self, explanation: &Explanation<'_>) {
-        let node = explanation.node;
-        self.inhabited.extend(explanation.matches.iter().map(|it| it.group));
-        let Outcome::Conflict(conflicts) = &explanation.outcome else { return };
-        let group = |leaf: &GroupIndex| explanation.estate.hierarchy.group(*leaf);
-        let leaves = explanation.leaves.iter();
-        let deciding = Deciding::among(leaves.clone().map(group));
-        let decisive: BTreeSet<GroupIndex> =
-            leaves.filter(|leaf| deciding.has(group(leaf))).copied().collect();
-        let groups = conflicts.groups();
-        for (at, one) in groups.iter().enumerate() {
-            for other in groups.iter().skip(at + 1) {
-                if self.conflicts.len() >= PAIRS || self.examined >= EXAMINED {
-                    return;
-                }
-                self.examined += 1;
-                let is_between = |of: Subject| match of {
-                    Subject::Values => differ_in_values(conflicts, *one, *other),
-                    Subject::Environment => {
-                        decisive.contains(one)
-                            && decisive.contains(other)
-                            && differences(conflicts, Setting::Environment, *one, *other)
-                    }
-                };
-                for of in [Subject::Values, Subject::Environment] {
-                    if is_between(of) {
-                        let key = (*one, *other, of);
-                        self.conflicts.entry(key).or_insert_with(|| node.clone());
-                    }
-                }
-            }
-        }
+    /// Returns what the classification of a node shows: of conflicts only if there is room for more here.
+    pub fn shown_by(&self, explanation: &Explanation<'_>) -> Self {
+        let inhabited = explanation.matches.iter().map(|it| it.group).collect();
+        let conflicts = match &explanation.outcome {
+            Outcome::Conflict(conflicts) if !self.has_enough() => conflicts,
+            _ => return Self { inhabited, ..Self::default() },
+        };
+        let pairs = ConflictingPairs::of(explanation, conflicts, PAIRS, STEPS_OF_NODE);
+        let (found, left) = pairs.into_parts();
+        let node = Arc::new(explanation.node.clone());
+        let memory = map_memory(&node.fact) + map_memory(&node.trusted);
+        let conflicts = found.into_iter().map(|it| (it, Arc::clone(&node))).collect();
+        Self { conflicts, inhabited, steps: STEPS_OF_NODE - left, memory }
     }
 
-    /// Adds what other nodes show.
+    /// Adds what other nodes show: of conflicts only as long as there is room.
     pub fn extend(&mut self, other: Self) {
         self.inhabited.extend(other.inhabited);
+        if self.has_enough() {
+            return;
+        }
+        self.steps += other.steps;
+        let mut shows_more = false;
         for (key, node) in other.conflicts {
             if self.conflicts.len() >= PAIRS {
-                return;
+                break;
             }
-            self.conflicts.entry(key).or_insert(node);
+            if let Entry::Vacant(entry) = self.conflicts.entry(key) {
+                entry.insert(node);
+                shows_more = true;
+            }
         }
+        if shows_more {
+            self.memory += other.memory;
+        }
+    }
+
+    /// Returns whether no more conflicts are noted.
+    fn has_enough(&self) -> bool {
+        self.conflicts.len() >= PAIRS || self.memory >= MEMORY || self.steps >= STEPS
     }
 
     /// Returns a known node on which two groups conflict.
-    pub(super) fn node(&self, one: GroupIndex, other: GroupIndex, of: Subject) -> Option<&Node> {
+    pub(super) fn node(
+        &self,
+        one: GroupIndex,
+        other: GroupIndex,
+        of: Subject,
+    ) -> Option<&Arc<Node>> {
         self.conflicts.get(&(one.min(other), one.max(other), of))
     }
 
@@ -103,10 +114,4 @@ impl Evidence {
             Rank::Possible
         }
     }
-}
-
-fn differ_in_values(conflicts: &Conflicts<'_>, one: GroupIndex, other: GroupIndex) -> bool {
-    conflicts.settings().any(|setting| {
-        setting != Setting::Environment && differences(conflicts, setting, one, other)
-    })
 }

@@ -1,5 +1,7 @@
 //! Whether two groups can both be leaves for one node.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::subject::Subject;
@@ -17,7 +19,7 @@ const OUTLINED: usize = 64;
 #[derive(Debug)]
 pub(super) enum Meeting {
     /// On this node.
-    On(Box<Node>),
+    On(Arc<Node>),
     /// On no node.
     Never,
     /// The solver cannot decide.
@@ -141,7 +143,7 @@ impl<'e> Meetings<'e> {
                 Err(_) => return Meeting::Undecided,
                 // What hides it was not looked for to the end.
                 Ok(()) if self.is_used_up() => return Meeting::Undecided,
-                Ok(()) if without.len() == before => return Meeting::On(node),
+                Ok(()) if without.len() == before => return Meeting::On(node.into()),
                 Ok(()) => {}
             }
         }

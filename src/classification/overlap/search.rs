@@ -1,17 +1,18 @@
 //! The search through all pairs of groups that have different values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::alarm::{AlarmReason, Member, PairKey, join};
+use super::alarm::{AlarmReason, Member, join};
 use super::cause::{ConflictCause, Definer, causes};
 use super::evidence::Evidence;
 use super::limits::SearchLimits;
 use super::meeting::{Meeting, Meetings};
 use super::outcome::{Acknowledged, Overlaps};
 use super::partners::Partners;
-use super::subject::Subject;
+use super::subject::{PairKey, Subject};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Node;
 use crate::rule::Solver;
@@ -64,7 +65,7 @@ struct Finder<'e, 'k> {
     /// The pairs that are not asked about again, by subject: they do not conflict, it cannot be known,
     /// or their conflict is acknowledged.
     settled: [Settled; 2],
-    found: HashMap<PairKey, Node>,
+    found: HashMap<PairKey, Arc<Node>>,
     ended_at: Option<GroupIndex>,
     undecided: usize,
 }
@@ -179,12 +180,12 @@ impl<'e> Finder<'e, '_> {
             return true;
         }
         let met = match self.evidence.node(group, other, subject) {
-            Some(node) => Meeting::On(Box::new(node.clone())),
+            Some(node) => Meeting::On(Arc::clone(node)),
             None => self.meetings.find(key.0, key.1, subject),
         };
         match met {
             Meeting::On(node) => {
-                self.found.insert(key, *node);
+                self.found.insert(key, node);
                 return true;
             }
             Meeting::Never => {}

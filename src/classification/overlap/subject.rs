@@ -13,6 +13,9 @@ pub(super) enum Subject {
     Environment,
 }
 
+/// The groups of a pair, the first of the repository first, and what it is about.
+pub(super) type PairKey = (GroupIndex, GroupIndex, Subject);
+
 /// Returns whether two leaves take part in a conflict about a setting with different values.
 pub(super) fn differences(
     conflicts: &Conflicts<'_>,

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::limits::SearchLimits;
+use super::subject::Subject;
 use super::*;
 use crate::hierarchy::{GroupIndex, Hierarchy, root_group};
 use crate::model::{Group, GroupId, Node};
@@ -343,4 +344,65 @@ fn a_chain_of_groups_that_override_each_other_takes_few_steps() {
         let some = steps(|number| format!("f{number} = 1"), is_acknowledged);
         assert!(all.max(some) < GROUPS * GROUPS / 5, "{is_acknowledged}: {all} {some}");
     }
+}
+
+/// Of 150 groups each is in conflict with each other: every node of a fleet was kept 10,000 times.
+#[test]
+fn of_conflicts_without_end_some_are_noted_and_each_node_once() {
+    let estate = (0..150)
+        .fold(sketch(), |it, group| {
+            it.group(
+                &format!("G{group}"),
+                ROOT,
+                "name ~ n",
+                &[("v", &group.to_string()), ("w", "same")],
+            )
+        })
+        .estate();
+    let mut evidence = Evidence::default();
+    evidence.add(&estate, &Node::named("n1"));
+    assert_eq!(ranks(&estate, &evidence), [10_000, 150 * 149 / 2 - 10_000]);
+    let [one, other] = [1, 2].map(|at| estate.hierarchy.indexes().nth(at).unwrap());
+    let node = evidence.node(other, one, Subject::Values).map(Arc::clone).unwrap();
+    assert_eq!(Arc::strong_count(&node), 10_001);
+    evidence.add(&estate, &Node::named("n2"));
+    assert_eq!(Arc::strong_count(&node), 10_001, "there is no room for what another shows");
+}
+
+/// Of a million pairs that agree none was found that differs.
+#[test]
+fn the_one_group_of_many_that_differs_is_noted_with_each_other() {
+    let groups = |number: usize| {
+        let value = if number == 1_499 { "b" } else { "a" };
+        (format!("G{number}"), value)
+    };
+    let of_values = (0..1_500).map(groups).fold(sketch(), |it, (name, value)| {
+        it.group(&name, ROOT, "name ~ n", &[("v", value), (&format!("own_{name}"), value)])
+    });
+    let of_environments = (0..1_500).map(groups).fold(sketch(), |it, (name, value)| {
+        it.group(&name, ROOT, "name ~ n", &[]).environment(value, false)
+    });
+    for (sketch, subject) in [(of_values, Subject::Values), (of_environments, Subject::Environment)]
+    {
+        let estate = sketch.estate();
+        let mut evidence = Evidence::default();
+        evidence.add(&estate, &Node::named("n"));
+        let groups = estate.hierarchy.indexes().skip(1);
+        let (other, alike): (Vec<GroupIndex>, Vec<GroupIndex>) =
+            groups.partition(|it| estate.hierarchy.group(*it).name.as_str() == "G1499");
+        let is_noted = |one: GroupIndex, other| evidence.node(one, other, subject).is_some();
+        assert!(alike.iter().all(|it| is_noted(*it, other[0])), "{subject:?}");
+        assert!(!is_noted(alike[0], alike[1]));
+    }
+}
+
+/// Counts the pairs of groups that a known node has, and of those that known nodes are in.
+fn ranks(estate: &Estate, evidence: &Evidence) -> [usize; 2] {
+    let groups: Vec<GroupIndex> = estate.hierarchy.indexes().skip(1).collect();
+    let pairs = groups.iter().enumerate().flat_map(|(at, one)| {
+        let behind = groups.iter().skip(at + 1);
+        behind.map(move |other| evidence.rank(*one, *other, Subject::Values))
+    });
+    let ranks: Vec<Rank> = pairs.collect();
+    [Rank::Real, Rank::Likely].map(|rank| ranks.iter().filter(|it| **it == rank).count())
 }

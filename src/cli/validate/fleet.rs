@@ -27,6 +27,9 @@ const NAMES: usize = 3;
 /// The paths of rules as people write them, with the groups that name each.
 type RulePaths = BTreeMap<String, (Path, Vec<GroupIndex>)>;
 
+/// How many nodes are classified before what they show is put together: of one it may be ten thousand conflicts.
+const AT_ONCE: usize = 64;
+
 /// What nodes show of the groups of an estate.
 #[derive(Default)]
 struct Observations {
@@ -104,8 +107,8 @@ pub(super) fn check(
 }
 
 impl Observations {
-    /// Returns what one node shows.
-    fn of(estate: &Estate, node: &Node) -> Self {
+    /// Returns what one node shows, beside what others showed of conflicts.
+    fn of(estate: &Estate, node: &Node, known: &Evidence) -> Self {
         let mut observations = Self::default();
         let name = || vec![node.name.clone()];
         let hierarchy = &estate.hierarchy;
@@ -118,7 +121,7 @@ impl Observations {
             groups.and_then(|groups| conclude(estate, node, &groups, WithheldFacts::Mark));
         match concluded {
             Ok(explanation) => {
-                observations.evidence.note(&explanation);
+                observations.evidence = known.shown_by(&explanation);
                 if let Outcome::Conflict(conflicts) = &explanation.outcome {
                     let message = conflict_summary(hierarchy, conflicts);
                     if let Some(group) = conflicts.groups().last() {
@@ -138,13 +141,17 @@ impl Observations {
 
     /// Adds what some nodes show.
     fn add(&mut self, nodes: &[Node], estate: &Estate, paths: &RulePaths) {
-        let each: Vec<Self> = nodes.par_iter().map(|node| Self::of(estate, node)).collect();
-        for it in each {
-            self.matched.extend(it.matched);
-            self.unmatchable += it.unmatchable;
-            self.evidence.extend(it.evidence);
-            for (fault, nodes) in it.faults {
-                self.faults.entry(fault).or_default().extend(nodes);
+        for few in nodes.chunks(AT_ONCE) {
+            let known = &self.evidence;
+            let each: Vec<Self> =
+                few.par_iter().map(|node| Self::of(estate, node, known)).collect();
+            for it in each {
+                self.matched.extend(it.matched);
+                self.unmatchable += it.unmatchable;
+                self.evidence.extend(it.evidence);
+                for (fault, nodes) in it.faults {
+                    self.faults.entry(fault).or_default().extend(nodes);
+                }
             }
         }
         let lacks =
