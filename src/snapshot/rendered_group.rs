@@ -48,6 +48,13 @@ struct Fragment {
     inherited: usize,
 }
 
+/// There is no room for the values that a group inherits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoRoom {
+    /// How many bytes they take.
+    pub(super) bytes: usize,
+}
+
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RenderedKind {
@@ -70,7 +77,7 @@ impl RenderedGroup {
         index: GroupIndex,
         interpolation: Interpolation,
         room: &RenderedRoom,
-    ) -> Option<Self> {
+    ) -> Result<Self, NoRoom> {
         let (mut text, mut holes) = (String::new(), Vec::new());
         let mut ends = Vec::new();
         let mut inherited = 0;
@@ -82,8 +89,11 @@ impl RenderedGroup {
             }
             ends.push(EntryEnds { text: number(text.len()), holes: number(holes.len()) });
         }
-        let inherited = if inherited > 0 { Some(room.take(inherited)?) } else { None };
-        Some(Self {
+        let inherited = match inherited {
+            0 => None,
+            bytes => Some(room.take(bytes).ok_or(NoRoom { bytes })?),
+        };
+        Ok(Self {
             text: text.into(),
             ends: ends.into(),
             holes: holes.into(),

@@ -22,6 +22,11 @@ impl RenderedRoom {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
+    /// Returns whether there is room for so many bytes now.
+    pub(super) fn has(&self, bytes: usize) -> bool {
+        self.0.load(Ordering::Relaxed) >= bytes
+    }
+
     /// Takes some bytes, if there is room for them.
     pub(super) fn take(&self, bytes: usize) -> Option<RoomShare> {
         let less = |left: usize| left.checked_sub(bytes);

@@ -10,11 +10,12 @@
 //! made of each other and do not change them. What comes out for several nodes that the same groups match is
 //! written once, as long as the snapshot is live ([`ResponseCache`]).
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 
-use super::rendered_group::{RenderedEntry, RenderedGroup, RenderedKind};
+use super::rendered_group::{NoRoom, RenderedEntry, RenderedGroup, RenderedKind};
 use super::rendered_room::RenderedRoom;
 use super::rendered_tail::RenderedTail;
 use super::response_cache::ResponseCache;
@@ -35,12 +36,16 @@ pub(super) struct Fragments {
     of_groups: SharedList<OnceLock<Arc<RenderedGroup>>>,
     interpolation: Interpolation,
     room: RenderedRoom,
+    /// How many bytes the inherited values of groups take for which there was no room: they are not written again for
+    /// each request until there is.
+    without_room: Arc<Mutex<BTreeMap<GroupIndex, usize>>>,
 }
 
 impl Fragments {
     pub(super) fn new(hierarchy: &Hierarchy, interpolation: Interpolation) -> Self {
         let of_groups = hierarchy.indexes().map(|_| OnceLock::new()).collect();
-        Self { of_groups, interpolation, room: RenderedRoom::new(INHERITED) }
+        let room = RenderedRoom::new(INHERITED);
+        Self { of_groups, interpolation, room, without_room: Arc::default() }
     }
 
     /// Returns the entries of another hierarchy. A group keeps its own if it sets the same as before, and so
@@ -74,6 +79,7 @@ impl Fragments {
             of_groups: of_groups.into_iter().collect(),
             interpolation: self.interpolation,
             room: self.room.clone(),
+            without_room: Arc::default(),
         }
     }
 
@@ -91,7 +97,12 @@ impl Fragments {
         };
         let below = groups.filter(is_outermost).flat_map(|it| hierarchy.subtree(*it));
         let of_groups = self.of_groups.with(below.map(|it| (it.number(), OnceLock::new())));
-        Self { of_groups, interpolation: self.interpolation, room: self.room.clone() }
+        Self {
+            of_groups,
+            interpolation: self.interpolation,
+            room: self.room.clone(),
+            without_room: Arc::default(),
+        }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if
@@ -160,8 +171,21 @@ impl Fragments {
         if let Some(ready) = cell.get() {
             return Some(ready);
         }
-        let written = RenderedGroup::of(hierarchy, group, self.interpolation, &self.room)?;
-        Some(cell.get_or_init(|| Arc::new(written)))
+        let takes = self.without_room().get(&group).copied();
+        if takes.is_some_and(|bytes| !self.room.has(bytes)) {
+            return None;
+        }
+        match RenderedGroup::of(hierarchy, group, self.interpolation, &self.room) {
+            Ok(written) => Some(cell.get_or_init(|| Arc::new(written))),
+            Err(NoRoom { bytes }) => {
+                self.without_room().insert(group, bytes);
+                None
+            }
+        }
+    }
+
+    fn without_room(&self) -> MutexGuard<'_, BTreeMap<GroupIndex, usize>> {
+        self.without_room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the entries of all leaves in order; `None` if one name has two that differ.
@@ -390,6 +414,8 @@ mod tests {
             hierarchy.indexes().filter(|group| it.of_group(&hierarchy, *group).is_some()).count()
         };
         assert_eq!(written(&fragments), 1 + 30, "the root group inherits nothing");
+        let refused: Vec<usize> = fragments.without_room().values().copied().collect();
+        assert_eq!(refused, [inherited; 69], "they are not written a second time");
         assert_eq!(written(&fragments.clone()), 31, "they are shared");
         let leaf = |number: usize| hierarchy.indexes().nth(number).unwrap();
         let few = fragments.without(&hierarchy, [leaf(1), leaf(2)].iter());
@@ -399,6 +425,10 @@ mod tests {
         let none = few.without(&hierarchy, [hierarchy.root()].iter());
         drop(few);
         assert_eq!(written(&none), 31);
+        // What is known to take more than there is room for is not even written.
+        let plenty = Fragments::new(&hierarchy, Interpolation::Off);
+        plenty.without_room().insert(leaf(1), usize::MAX);
+        assert_eq!(written(&plenty), 99);
     }
 
     /// Three hundred groups that inherit strings of a hundred references took 1 GB within 32 MiB of text.
