@@ -14,7 +14,7 @@ use super::{
 use crate::hierarchy::{
     GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
 };
-use crate::model::{ClassName, Key, Node};
+use crate::model::{ClassName, Key, Node, memory_of};
 
 /// A version of the classified document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +241,15 @@ fn sources(explanation: &Explanation<'_>, result: &Final<'_>) -> Value {
 /// however long they are.
 const DETAILS: usize = 4 << 20;
 
+/// How many bytes of memory a value of the details takes for each byte of JSON before it counts as longer than its text:
+/// small values take many times their text.
+const MEMORY_OF_A_BYTE: usize = 8;
+
+/// Returns how much of the details a value takes.
+fn detail_size(value: &Value) -> usize {
+    value.to_string().len().max(memory_of(value) / MEMORY_OF_A_BYTE)
+}
+
 /// Writes the details of a conflict, with whole groups: the first values where all would be too long, each with all its
 /// shares, of the first at least two that differ.
 pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
@@ -316,8 +325,8 @@ impl DetailsWriter<'_> {
                 let value = match &it.value {
                     Cow::Borrowed(value) => *known
                         .entry(std::ptr::from_ref(*value))
-                        .or_insert_with(|| value.to_string().len()),
-                    Cow::Owned(value) => value.to_string().len(),
+                        .or_insert_with(|| detail_size(value)),
+                    Cow::Owned(value) => detail_size(value),
                 };
                 self.size(it.from) + self.size(it.defined_by) + value
             })
@@ -341,7 +350,7 @@ impl DetailsWriter<'_> {
 
     fn size(&mut self, index: GroupIndex) -> usize {
         let hierarchy = self.hierarchy;
-        let size = || group_to_value(hierarchy.group(index)).to_string().len();
+        let size = || detail_size(&group_to_value(hierarchy.group(index)));
         *self.sizes.entry(index).or_insert_with(size)
     }
 

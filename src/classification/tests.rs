@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::hierarchy::{Hierarchy, root_group};
-use crate::model::{Group, GroupId, Individual};
+use crate::model::{Group, GroupId, Individual, memory_of};
 use crate::rule;
 use crate::table::each_row;
 
@@ -232,6 +232,11 @@ fn the_details_of_a_conflict_have_a_limit_and_name_two_groups_however_large() {
     assert!(many.as_object().unwrap().keys().eq(&names), "no value between is left out");
     assert!(many.as_object().unwrap().values().all(|it| it.as_array().unwrap().len() == 2));
     assert!((1_000_000..5_000_000).contains(&many.to_string().len()), "{}", many.to_string().len());
+    assert!(
+        memory_of(&many) < 40 << 20,
+        "small values take many times their text: {}",
+        memory_of(&many)
+    );
     let large = details(2, &"x".repeat(3 << 20));
     let keys: Vec<(&String, usize)> = large
         .as_object()
