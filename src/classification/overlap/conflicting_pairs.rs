@@ -29,14 +29,14 @@ struct SearchEnd;
 
 /// Leaves that have one value: rows of them, as values are inherited.
 #[derive(Debug)]
-struct Side<'c> {
+struct ValueBearers<'c> {
     value: &'c Value,
     /// How long its text is.
     length: usize,
     rows: Vec<&'c [GroupIndex]>,
 }
 
-impl Side<'_> {
+impl ValueBearers<'_> {
     fn leaves(&self) -> impl Iterator<Item = GroupIndex> {
         self.rows.iter().copied().flatten().copied()
     }
@@ -121,8 +121,11 @@ impl ConflictingPairs {
     }
 
     /// Puts together the leaves whose values have one text; two texts may still be the same value.
-    fn sides<'c>(&mut self, leaves: &'c ConflictingLeaves<'_>) -> Result<Vec<Side<'c>>, SearchEnd> {
-        let mut sides: Vec<Side<'c>> = Vec::new();
+    fn sides<'c>(
+        &mut self,
+        leaves: &'c ConflictingLeaves<'_>,
+    ) -> Result<Vec<ValueBearers<'c>>, SearchEnd> {
+        let mut sides: Vec<ValueBearers<'c>> = Vec::new();
         let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
         // One large value may be in as many rows as there are leaves.
         let mut by_definer: BTreeMap<GroupIndex, usize> = BTreeMap::new();
@@ -136,7 +139,7 @@ impl ConflictingPairs {
                 self.step(1 + length / BYTES_OF_STEP)?;
                 let side = *by_text.entry(text).or_insert(sides.len());
                 if side == sides.len() {
-                    sides.push(Side { value: row.value, length, rows: Vec::new() });
+                    sides.push(ValueBearers { value: row.value, length, rows: Vec::new() });
                 }
                 by_definer.insert(row.defined_by, side);
                 side
