@@ -20,6 +20,7 @@ mod shared_list;
 mod table;
 mod url_path;
 mod value;
+mod value_numbers;
 mod withheld;
 
 pub use budget::{Budget, BudgetItem, BudgetOverride, Counts, Exceeded, Meter, Room, Weight};
@@ -45,6 +46,7 @@ pub use shared_list::SharedList;
 pub use table::Table;
 pub use url_path::{URL_PATH, URL_SEGMENT};
 pub use value::{has_exponent, is_written_as, same, text, type_name};
+pub use value_numbers::{ValueNumbers, fingerprint};
 pub use withheld::{
     MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,
     whole_path,

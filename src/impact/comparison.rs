@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::Side;
 use super::digest::TextDigest;
+use super::equalities::MentioningSettings;
 use super::groups::{GroupChange, How, group_changes};
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef, Standing};
-use super::referenced::References;
 use super::shared_value::SharedValue;
 use super::version::StateVersion;
 use crate::classification::ClassificationError;
@@ -80,8 +80,8 @@ pub struct StateComparison<'a> {
     /// The values that differ for some node.
     shared: Mutex<SharedValues>,
     standings: Mutex<KnownStandings>,
-    /// The facts that the values of groups mention.
-    references: References,
+    /// The settings in whose values groups mention facts.
+    mentioning: MentioningSettings<'a>,
     /// Whether the answer is not needed any more.
     is_stopped: Arc<AtomicBool>,
     /// The facts that are not shown in values; none if all are.
@@ -138,11 +138,11 @@ impl<'a> StateComparison<'a> {
             known: Mutex::default(),
             shared: Mutex::default(),
             standings: Mutex::default(),
-            references: References::default(),
+            mentioning: MentioningSettings::default(),
             is_stopped: Arc::default(),
             masks: None,
         };
-        comparison.references = comparison.find_references();
+        comparison.mentioning = comparison.find_mentioning();
         comparison.entangled = comparison.find_entangled();
         comparison.built_upon = comparison.find_built_upon();
         comparison
@@ -275,19 +275,19 @@ impl<'a> StateComparison<'a> {
         self.base.estate.interpolation != self.head.estate.interpolation
     }
 
-    /// Finds the facts that the values of groups mention, if either state puts facts into values.
-    fn find_references(&self) -> References {
+    /// Finds the settings in whose values groups mention facts, if either state puts facts into values.
+    fn find_mentioning(&self) -> MentioningSettings<'a> {
         let sides = [self.base, self.head];
         if sides.iter().all(|it| it.estate.interpolation == Interpolation::Off) {
-            return References::default();
+            return MentioningSettings::default();
         }
         let groups = sides.into_iter().flat_map(|it| it.estate.hierarchy.groups());
         groups.map(|it| (self.identity(it.id), it)).collect()
     }
 
-    /// Returns the facts that the values of groups mention, if either state puts facts into values.
-    pub(super) fn references(&self) -> &References {
-        &self.references
+    /// Returns the settings in whose values groups mention facts, if either state puts facts into values.
+    pub(super) fn mentioning(&self) -> &MentioningSettings<'a> {
+        &self.mentioning
     }
 
     pub(super) fn side(&self, version: StateVersion) -> Side<'a> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Side;
 use super::changed_key::ChangedKey;
+use super::gone_groups::GoneGroups;
 use crate::hierarchy::GroupKey;
 use crate::model::{Group, GroupId};
 
@@ -89,7 +90,7 @@ pub fn group_changes(base: Side<'_>, head: Side<'_>) -> Vec<GroupChange> {
         side.estate.hierarchy.groups().map(|it| (it.id, it.clone())).collect()
     };
     let (old, new) = (by_id(base), by_id(head));
-    let mut gone: Vec<&Group> = old.values().filter(|it| !new.contains_key(&it.id)).collect();
+    let mut gone = GoneGroups::of(old.values().filter(|it| !new.contains_key(&it.id)));
     let mut changes = Vec::new();
     for group in new.values() {
         let how = match old.get(&group.id) {
@@ -100,21 +101,18 @@ pub fn group_changes(base: Side<'_>, head: Side<'_>) -> Vec<GroupChange> {
                 }
                 How::Modified(keys)
             }
-            None => match former(&gone, group) {
-                Some(index) => {
-                    let before = gone.remove(index);
-                    How::Renamed {
-                        from: before.id,
-                        name: before.name.to_string(),
-                        keys: shown_keys(before, group),
-                    }
-                }
+            None => match gone.take_former(group) {
+                Some(before) => How::Renamed {
+                    from: before.id,
+                    name: before.name.to_string(),
+                    keys: shown_keys(before, group),
+                },
                 None => How::Added,
             },
         };
         changes.push(change(head, group, how));
     }
-    changes.extend(gone.into_iter().map(|group| change(base, group, How::Removed)));
+    changes.extend(gone.left().map(|group| change(base, group, How::Removed)));
     changes.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
     changes
 }
@@ -150,17 +148,4 @@ fn shown_keys(old: &Group, new: &Group) -> Vec<GroupKey> {
         key => key.differs(old, new),
     };
     SHOWN.into_iter().filter(differs).collect()
-}
-
-/// Returns where among the groups that are gone a new one stood: under the same name elsewhere, or
-/// under another name. Its parent may have been renamed as well.
-fn former(gone: &[&Group], new: &Group) -> Option<usize> {
-    let renamed = |old: &&Group| {
-        let aside = [GroupKey::Name, GroupKey::Parent, GroupKey::Environment];
-        shown_keys(old, new).iter().all(|it| aside.contains(it))
-    };
-    // Two groups that say nothing are no more the same than any other two.
-    let says_something = new.rule.is_some() || !new.classes.is_empty();
-    let same_name = gone.iter().position(|old| old.name == new.name);
-    same_name.or_else(|| gone.iter().position(renamed).filter(|_| says_something))
 }

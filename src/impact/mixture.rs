@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::comparison::StateComparison;
 use super::digest::TextDigest;
+use super::equalities::equalities;
 use super::family::{Family, MemberIndex, MemberVersion, Truth};
 use super::nodes::{ChangeRef, GroupName};
 use super::version::{Result, STATES, StateVersion};
 use crate::classification::{ClassificationError, WithheldFacts, conclude};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{Group, GroupId, Individual, Node};
+use crate::model::{ClassName, Classes, Group, GroupId, Individual, Node};
 use crate::rule::evaluate;
 
 /// A set of changes of one node, by their numbers among [`NodeCase::units`].
@@ -112,15 +113,12 @@ impl<'c, 'a> NodeCase<'c, 'a> {
     }
 
     /// Returns what all answers follow from: equal for nodes with equal causes. There is none for
-    /// a node with values of its own.
+    /// a node whose own values differ, since that is a cause which no other node has.
     pub(super) fn key(&self) -> Option<TextDigest> {
-        if self.individuals.iter().any(|it| !it.is_empty()) {
+        if self.comparison.node_file_of(&self.node.name).is_some() {
             return None;
         }
         let mut key = Vec::new();
-        // What facts make of values.
-        let mut found = Vec::new();
-        let references = self.comparison.references();
         for member in self.family.members() {
             let mut code = 0;
             for version in STATES {
@@ -135,9 +133,21 @@ impl<'c, 'a> NodeCase<'c, 'a> {
                 code = code * 4 + holds;
             }
             key.push((member.id, code));
-            found.extend(references.of(member.id).iter().map(|it| it.finding(self.node)));
         }
-        Some(TextDigest::of(&(key, found)))
+        let estates = STATES.map(|version| self.comparison.side(version).estate);
+        let own = self.comparison.side(StateVersion::Head).estate.individuals.get(&self.node.name);
+        let classes = |of: fn(&Individual) -> &Classes| -> Vec<&ClassName> {
+            own.into_iter().flat_map(|it| of(it).keys()).collect()
+        };
+        let own_classes = [classes(|it| &it.classes), classes(|it| &it.config_data)];
+        let equalities = equalities(
+            self.family.members(),
+            self.comparison.mentioning(),
+            own,
+            self.node,
+            estates.map(|it| it.interpolation),
+        )?;
+        Some(TextDigest::of(&(key, own_classes, equalities)))
     }
 
     /// Returns a group as it is once some changes are taken back, if it is there.

@@ -15,6 +15,7 @@ use crate::table::each_row;
 mod restricted;
 mod reverting;
 mod shared;
+mod sorts;
 
 /// A group as a random estate has it.
 #[derive(Clone, Debug)]

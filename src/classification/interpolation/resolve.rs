@@ -1,13 +1,12 @@
 //! What a node has where a reference leads.
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::reference::FactReference;
 use crate::model::{Map, Node, Segment, is_masked, is_stored, is_stored_whole};
 
 /// What a node has where a reference leads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReferencedValue<'n> {
     /// Nothing, or null.
     Missing,
@@ -22,11 +21,6 @@ pub(super) enum ReferencedValue<'n> {
 }
 
 impl FactReference {
-    /// Returns what a node has there: the same comes out for nodes that have the same.
-    pub fn finding<'n>(&self, node: &'n Node) -> impl Serialize + use<'n> {
-        self.resolve(node)
-    }
-
     pub(super) fn resolve<'n>(&self, node: &'n Node) -> ReferencedValue<'n> {
         let [Segment::Key(root), rest @ ..] = &*self.segments else {
             return ReferencedValue::Missing;

@@ -1,7 +1,6 @@
 //! Which groups give nodes which values.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hashbrown::HashMap;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use smallvec::SmallVec;
 use super::Setting;
 use super::subject::Subject;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{EnvironmentName, same};
+use crate::model::{EnvironmentName, ValueNumbers};
 
 /// Settings that the same groups set alike and differently.
 #[derive(Debug)]
@@ -39,14 +38,7 @@ pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
     let mut definitions: HashMap<Setting<'_>, SmallVec<[(GroupIndex, &Value); 1]>> = HashMap::new();
     for index in hierarchy.indexes() {
         let group = hierarchy.group(index);
-        let parameters = group.classes.iter().flat_map(|(class, parameters)| {
-            parameters.iter().map(move |(name, it)| (Setting::Parameter(class, name), it))
-        });
-        let data = group.config_data.iter().flat_map(|(class, keys)| {
-            keys.iter().map(move |(key, it)| (Setting::ConfigData(class, key), it))
-        });
-        let variables = group.variables.iter().map(|(name, it)| (Setting::Variable(name), it));
-        for (setting, value) in parameters.chain(data).chain(variables) {
+        for (setting, value) in Setting::of_group(group) {
             definitions.entry(setting).or_default().push((index, value));
         }
     }
@@ -88,55 +80,12 @@ impl ConflictCause<'_> {
 }
 
 /// Numbers different values from 0; null has no number.
-fn numbered(values: &[(GroupIndex, &Value)]) -> Vec<Definition> {
-    let mut known: HashMap<u64, Vec<(usize, &Value)>> = HashMap::new();
-    let mut count = 0;
-    let mut definitions = Vec::with_capacity(values.len());
-    for &(group, value) in values {
-        if value.is_null() {
-            definitions.push((group, None));
-            continue;
-        }
-        let alike = known.entry(fingerprint(value)).or_default();
-        let number = alike.iter().find(|(_, it)| same(it, value)).map(|(number, _)| *number);
-        let number = number.unwrap_or_else(|| {
-            alike.push((count, value));
-            count += 1;
-            count - 1
-        });
-        definitions.push((group, Some(number)));
-    }
-    definitions
-}
-
-/// Returns a number that is the same for values that are the [`same`].
-fn fingerprint(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    match value {
-        Value::Number(number) => match number.as_f64().filter(|_| !number.is_i64()) {
-            Some(number) => number.to_bits().hash(&mut hasher),
-            None => number.as_i64().hash(&mut hasher),
-        },
-        Value::Array(elements) => {
-            for element in elements {
-                fingerprint(element).hash(&mut hasher);
-            }
-        }
-        // Their order does not matter.
-        Value::Object(map) => {
-            let of = |(key, value): (&String, &Value)| {
-                let mut hasher = DefaultHasher::new();
-                key.hash(&mut hasher);
-                fingerprint(value).hash(&mut hasher);
-                hasher.finish()
-            };
-            map.iter().map(of).fold(0, u64::wrapping_add).hash(&mut hasher);
-        }
-        Value::String(text) => text.hash(&mut hasher),
-        Value::Bool(bool) => bool.hash(&mut hasher),
-        Value::Null => {}
-    }
-    hasher.finish()
+fn numbered<'v>(values: &[(GroupIndex, &'v Value)]) -> Vec<Definition> {
+    let mut numbers = ValueNumbers::default();
+    let number = |&(group, value): &(GroupIndex, &'v Value)| {
+        (group, (!value.is_null()).then(|| numbers.number(value)))
+    };
+    values.iter().map(number).collect()
 }
 
 /// Finds who has the values of whom.

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::subject::{PairKey, Subject};
 use crate::classification::deciding::Deciding;
 use crate::classification::{ConflictingLeaves, Conflicts, Explanation, keys_of_classes};
 use crate::hierarchy::GroupIndex;
-use crate::model::same;
+use crate::model::{ValueNumbers, memory_of};
 
-/// How many bytes of a value are compared in one step.
-const BYTES_OF_STEP: usize = 64;
+/// How many bytes of a value are read in one step.
+const BYTES_OF_STEP: usize = 256;
 
 /// Finds pairs of groups that conflict, within limits: thousands of leaves can differ in as many values, so there can be as
 /// many pairs as both squared.
@@ -20,27 +18,12 @@ pub(super) struct ConflictingPairs {
     found: BTreeSet<PairKey>,
     /// How many pairs are found at the most.
     most: usize,
-    /// How many steps are left: a step is a pair of groups that differ, or two values that are compared.
+    /// How many steps are left: a step is a pair of groups that differ, or a part of a value that is read.
     left: usize,
 }
 
 /// There are no steps left, or as many pairs as are looked for are found.
 struct SearchEnd;
-
-/// Leaves that have one value: rows of them, as values are inherited.
-#[derive(Debug)]
-struct ValueBearers<'c> {
-    value: &'c Value,
-    /// How long its text is.
-    length: usize,
-    rows: Vec<&'c [GroupIndex]>,
-}
-
-impl ValueBearers<'_> {
-    fn leaves(&self) -> impl Iterator<Item = GroupIndex> {
-        self.rows.iter().copied().flatten().copied()
-    }
-}
 
 impl ConflictingPairs {
     /// Finds the pairs that conflict on the node of an explanation, at most so many of them in at most so many steps.
@@ -83,72 +66,51 @@ impl ConflictingPairs {
     ) -> Result<(), SearchEnd> {
         let group = |leaf: GroupIndex| explanation.estate.hierarchy.group(leaf);
         let deciding = Deciding::among(explanation.leaves.iter().map(|leaf| group(*leaf)));
-        let mut sides: BTreeMap<&str, Vec<GroupIndex>> = BTreeMap::new();
+        let mut bearers: BTreeMap<&str, Vec<GroupIndex>> = BTreeMap::new();
         for share in conflicts.environment.iter().filter(|it| deciding.has(group(it.from))) {
             let environment = group(share.from).environment.as_str();
-            sides.entry(environment).or_default().push(share.from);
+            bearers.entry(environment).or_default().push(share.from);
         }
-        let sides: Vec<Vec<GroupIndex>> = sides.into_values().collect();
-        for (at, one) in sides.iter().enumerate() {
-            for other in sides.iter().skip(at + 1) {
-                for leaf in one {
-                    for partner in other {
-                        self.note(*leaf, *partner, Subject::Environment)?;
-                    }
-                }
-            }
-        }
-        Ok(())
+        let bearers: Vec<Vec<GroupIndex>> = bearers.into_values().collect();
+        self.note_each(&bearers, Subject::Environment)
     }
 
     /// Finds leaves that have two values of one name.
     fn find_in_values(&mut self, leaves: &ConflictingLeaves<'_>) -> Result<(), SearchEnd> {
-        let sides = self.sides(leaves)?;
-        for (at, one) in sides.iter().enumerate() {
-            for other in sides.iter().skip(at + 1) {
-                self.step(1 + one.length.min(other.length) / BYTES_OF_STEP)?;
-                if same(one.value, other.value) {
-                    continue;
+        let mut bearers: Vec<Vec<GroupIndex>> = Vec::new();
+        let mut numbers = ValueNumbers::default();
+        // One large value may be in as many rows as there are leaves.
+        let mut of_definer: BTreeMap<GroupIndex, usize> = BTreeMap::new();
+        for (row, of_row) in leaves.rows() {
+            let number = match of_definer.get(&row.defined_by) {
+                Some(number) => *number,
+                None => {
+                    self.step(1 + memory_of(row.value) / BYTES_OF_STEP)?;
+                    let number = numbers.number(row.value);
+                    of_definer.insert(row.defined_by, number);
+                    number
                 }
-                for leaf in one.leaves() {
-                    for partner in other.leaves() {
-                        self.note(leaf, partner, Subject::Values)?;
+            };
+            bearers.resize_with(bearers.len().max(number + 1), Vec::new);
+            if let Some(bearers) = bearers.get_mut(number) {
+                bearers.extend(of_row);
+            }
+        }
+        self.note_each(&bearers, Subject::Values)
+    }
+
+    /// Notes each pair of leaves that have different values; those that have one stand together.
+    fn note_each(&mut self, bearers: &[Vec<GroupIndex>], of: Subject) -> Result<(), SearchEnd> {
+        for (at, one) in bearers.iter().enumerate() {
+            for other in bearers.iter().skip(at + 1) {
+                for leaf in one {
+                    for partner in other {
+                        self.note(*leaf, *partner, of)?;
                     }
                 }
             }
         }
         Ok(())
-    }
-
-    /// Puts together the leaves whose values have one text; two texts may still be the same value.
-    fn sides<'c>(
-        &mut self,
-        leaves: &'c ConflictingLeaves<'_>,
-    ) -> Result<Vec<ValueBearers<'c>>, SearchEnd> {
-        let mut sides: Vec<ValueBearers<'c>> = Vec::new();
-        let mut by_text: BTreeMap<String, usize> = BTreeMap::new();
-        // One large value may be in as many rows as there are leaves.
-        let mut by_definer: BTreeMap<GroupIndex, usize> = BTreeMap::new();
-        for (row, of_row) in leaves.rows() {
-            let known = by_definer.get(&row.defined_by).copied();
-            let side = if let Some(side) = known {
-                side
-            } else {
-                let text = row.value.to_string();
-                let length = text.len();
-                self.step(1 + length / BYTES_OF_STEP)?;
-                let side = *by_text.entry(text).or_insert(sides.len());
-                if side == sides.len() {
-                    sides.push(ValueBearers { value: row.value, length, rows: Vec::new() });
-                }
-                by_definer.insert(row.defined_by, side);
-                side
-            };
-            if let Some(side) = sides.get_mut(side) {
-                side.rows.push(of_row);
-            }
-        }
-        Ok(sides)
     }
 
     fn note(

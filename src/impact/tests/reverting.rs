@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 use super::*;
 
 /// A random repository in two states: groups by number, and the values set for the node alone.
-struct Pair {
+pub(super) struct Pair {
     groups: Vec<[Option<Sketch>; 2]>,
     own: [Option<u8>; 2],
 }
 
 /// Changes taken back: groups by number, and whether the node's own values are.
-type Reverted = (BTreeSet<usize>, bool);
+pub(super) type Reverted = (BTreeSet<usize>, bool);
 
 impl Pair {
-    fn random(chance: &mut fastrand::Rng) -> Self {
+    pub(super) fn random(chance: &mut fastrand::Rng) -> Self {
         let size = chance.usize(3..10);
         let mut groups: Vec<[Option<Sketch>; 2]> = Vec::new();
         for number in 0..size {
@@ -57,7 +57,7 @@ impl Pair {
     }
 
     /// Builds the head with some changes taken back.
-    fn estate(&self, reverted: &Reverted) -> Estate {
+    pub(super) fn estate(&self, reverted: &Reverted) -> Estate {
         let mut kept: Vec<Option<usize>> = Vec::new();
         let mut sketches: Vec<Sketch> = Vec::new();
         for (number, versions) in self.groups.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Pair {
         estate
     }
 
-    fn changed(&self) -> Vec<Reverted> {
+    pub(super) fn changed(&self) -> Vec<Reverted> {
         let state = |it: &Option<Sketch>| it.as_ref().map(|it| format!("{it:?}"));
         let groups = self.groups.iter().enumerate();
         let groups = groups.filter(|(_, [base, head])| state(base) != state(head));
@@ -99,7 +99,7 @@ impl Pair {
         self.groups.iter().position(has).unwrap_or(usize::MAX)
     }
 
-    fn join(sets: &[Reverted]) -> Reverted {
+    pub(super) fn join(sets: &[Reverted]) -> Reverted {
         let numbers = sets.iter().flat_map(|it| it.0.iter().copied()).collect();
         (numbers, sets.iter().any(|it| it.1))
     }
