@@ -58,9 +58,15 @@ impl GroupFile {
 
     /// Returns where a pinned node is written.
     pub fn pin_place(&self, name: &str) -> Option<Place> {
-        let rule = self.group()?.rule.as_deref()?;
-        let mut pins = joined_pins(rule, self.spans.pin_count()).zip(self.spans.pins());
-        pins.find(|(it, _)| ***it == *name).map(|(_, span)| self.place_of(span))
+        self.named_pins().find(|(it, _)| *it == name).map(|(_, place)| place)
+    }
+
+    /// Returns the pinned nodes and where each is written, in order.
+    pub fn named_pins(&self) -> impl Iterator<Item = (&str, Place)> {
+        let rule = self.group().and_then(|it| it.rule.as_deref());
+        let names = rule.map(|it| joined_pins(it, self.spans.pin_count()));
+        let pins = names.into_iter().flatten().zip(self.spans.pins());
+        pins.map(|(name, span)| (name.as_ref(), self.place_of(span)))
     }
 
     fn value(&self, number: impl Fn(&Group) -> Option<usize>) -> Option<Place> {

@@ -1,12 +1,13 @@
 //! Pins to nodes that were not seen for a long time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::age::age;
-use crate::diagnostic::{Diagnostic, Kind, Severity};
-use crate::hierarchy::{Estate, GroupIndex};
+use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
+use crate::hierarchy::Estate;
 use crate::rule::parts;
 use crate::validation::Checked;
 
@@ -51,7 +52,17 @@ impl<'e> Pins<'e> {
         let longest = SignedDuration::from_hours(i64::from(days) * 24);
         let mut found = Vec::new();
         for index in hierarchy.indexes() {
-            let Some(rule) = hierarchy.group(index).rule.as_deref() else { continue };
+            let group = hierarchy.group(index);
+            let Some(rule) = group.rule.as_deref() else { continue };
+            let Some(written) = checked.group_file(group.id) else { continue };
+            // A group can pin as many nodes as fit into a file.
+            let places: LazyCell<HashMap<&str, Place>, _> = LazyCell::new(|| {
+                let mut places = HashMap::new();
+                for (name, place) in written.named_pins() {
+                    places.entry(name).or_insert(place);
+                }
+                places
+            });
             for name in parts(rule).1 {
                 let message = match self.seen.get(name.as_ref()).copied().flatten() {
                     Some(LastSeen::Unknown) => continue,
@@ -61,28 +72,15 @@ impl<'e> Pins<'e> {
                     }
                     None => format!("the pinned node `{name}` is not among the known nodes"),
                 };
-                found.extend(self.report(checked, index, name, message, severity));
+                let pin = places.get(name.as_ref()).cloned();
+                let place = pin.or_else(|| written.rule_place()).unwrap_or_else(|| written.place());
+                let mut diagnostic = Diagnostic::new(Kind::StalePin, place, message)
+                    .in_group(group.name.as_str())
+                    .with_help("remove the pin if the machine is gone");
+                diagnostic.severity = severity;
+                found.push(diagnostic);
             }
         }
         found
-    }
-
-    fn report(
-        &self,
-        checked: &Checked,
-        index: GroupIndex,
-        name: &str,
-        message: String,
-        severity: Severity,
-    ) -> Option<Diagnostic> {
-        let group = self.estate.hierarchy.group(index);
-        let written = checked.group_file(group.id)?;
-        let pin = written.pin_place(name);
-        let place = pin.or_else(|| written.rule_place()).unwrap_or_else(|| written.place());
-        let mut found = Diagnostic::new(Kind::StalePin, place, message)
-            .in_group(group.name.as_str())
-            .with_help("remove the pin if the machine is gone");
-        found.severity = severity;
-        Some(found)
     }
 }
