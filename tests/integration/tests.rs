@@ -467,6 +467,30 @@ fn the_root_group_is_not_expected() {
     assert!(done.status == 1 && done.stdout.contains(said), "{}", done.stdout);
 }
 
+/// One rule that is too wide made each test 6,000 lines long.
+#[test]
+fn what_a_rule_that_is_too_wide_does_to_a_test_is_shown_in_part() {
+    let groups: String = (0..60)
+        .map(|it| {
+            format!(
+                "---\nname: G{it:02}\nrule: [\"~\", name, n]\nvariables: {{v: {it}, w: {it}}}\n"
+            )
+        })
+        .collect();
+    let repository = GitRepository::new(&[
+        ("groups/g.yaml", &groups),
+        ("tests/t.yaml", "- {name: t, node: n, expect: {groups: [G00]}}\n"),
+    ]);
+    let done = Done::from(clade(&["test"]).current_dir(repository.path()).output().unwrap());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    let count = |text: &str| done.stdout.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(count("matches, which is not expected"), 50, "{}", done.stdout);
+    assert_eq!(count("9 more groups match, which is not expected"), 1, "{}", done.stdout);
+    assert_eq!([count("variable v"), count("variable w")], [1, 1], "{}", done.stdout);
+    assert_eq!(count("and 40 groups more"), 2, "{}", done.stdout);
+    assert!(done.stdout.lines().count() < 180, "{}", done.stdout);
+}
+
 #[test]
 fn without_tests_the_command_names_their_directory() {
     let directory = tempfile::tempdir().unwrap();

@@ -276,38 +276,55 @@ pub(in crate::cli) fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<ValueSou
 fn differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
     pen.gap();
     pen.heading(0, "conflicts");
-    all_differences(pen, hierarchy, conflicts);
+    all_differences(pen, hierarchy, conflicts, OF_ONE_NODE);
 }
 
-/// Returns the lines that show each conflict with its values.
+/// Returns the lines that show conflicts with their values: as many as one reads of one node of many.
 pub(in crate::cli) fn conflict_lines(
     hierarchy: &Hierarchy,
     conflicts: &Conflicts<'_>,
 ) -> Vec<String> {
     let mut pen = Pen::new(Colour::Plain);
-    all_differences(&mut pen, hierarchy, conflicts);
+    all_differences(&mut pen, hierarchy, conflicts, OF_EACH_NODE);
     pen.finish().lines().map(|it| it.strip_prefix("  ").unwrap_or(it).to_owned()).collect()
 }
 
 /// How many leaves are shown with their values: each conflict of many groups has all of them, so those in many values
 /// would be as many lines as both together.
-const SHOWN_LEAVES: usize = 100_000;
+#[derive(Clone, Copy, Debug)]
+struct ShownLeaves {
+    /// Of one value.
+    of_value: usize,
+    /// Of all: no value is shown behind the one with which there are as many.
+    of_all: usize,
+}
 
-fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
+/// For who asks about one node.
+const OF_ONE_NODE: ShownLeaves = ShownLeaves { of_value: usize::MAX, of_all: 100_000 };
+
+/// For who asks about many nodes, of which each may be in the same conflict.
+const OF_EACH_NODE: ShownLeaves = ShownLeaves { of_value: 20, of_all: 100 };
+
+fn all_differences(
+    pen: &mut Pen,
+    hierarchy: &Hierarchy,
+    conflicts: &Conflicts<'_>,
+    most: ShownLeaves,
+) {
+    let mut shown = 0;
     if !conflicts.environment.is_empty() {
-        one_difference(pen, hierarchy, "environment", conflicts.environment.iter().cloned());
+        let shares = conflicts.environment.iter().cloned();
+        shown += one_difference(pen, hierarchy, "environment", shares, most.of_value);
     }
     let parameters = keys_of_classes(&conflicts.classes)
         .map(|(class, key, it)| (format!("class {class}, parameter {key}"), it));
     let variables = conflicts.variables.iter().map(|(name, it)| (format!("variable {name}"), it));
     let data = keys_of_classes(&conflicts.config_data)
         .map(|(class, key, it)| (format!("config data {class}::{key}"), it));
-    let mut shown = 0;
     let mut all = parameters.chain(variables).chain(data);
     for (what, leaves) in all.by_ref() {
-        one_difference(pen, hierarchy, &what, leaves.shares());
-        shown += leaves.count();
-        if shown >= SHOWN_LEAVES {
+        shown += one_difference(pen, hierarchy, &what, leaves.shares(), most.of_value);
+        if shown >= most.of_all {
             break;
         }
     }
@@ -317,16 +334,27 @@ fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'
     }
 }
 
+/// Draws the leaves of one value, at most so many, and returns how many: the first, with one that differs.
 fn one_difference<'c>(
     pen: &mut Pen,
     hierarchy: &Hierarchy,
     what: &str,
     shares: impl Iterator<Item = ConflictShare<'c>>,
-) {
+    most: usize,
+) -> usize {
     pen.line(1, [what.into()]);
-    let all: Vec<ConflictShare<'_>> = shares.collect();
+    let mut all: Vec<ConflictShare<'_>> = shares.collect();
+    let more = all.len().saturating_sub(most);
+    if more > 0 {
+        let differs = |one: &ConflictShare<'_>| all.iter().position(|it| it.value != one.value);
+        if let Some(other) = all.first().and_then(differs).filter(|at| *at >= most) {
+            all.swap(most - 1, other);
+        }
+        all.truncate(most);
+    }
     let name = |group: GroupIndex| hierarchy.group(group).name.as_str();
     let width = all.iter().map(|it| name(it.from).chars().count()).max().unwrap_or_default();
+    let shown = all.len();
     for it in all {
         let by = if it.from == it.defined_by {
             String::new()
@@ -337,6 +365,10 @@ fn one_difference<'c>(
         let line = format!("{from:width$}  {value}", from = name(it.from));
         pen.line(2, [line.into(), Cell::painted(by, DIM)]);
     }
+    if more > 0 {
+        pen.line(2, [format!("and {} more", counted(more, "group")).into()]);
+    }
+    shown
 }
 
 /// Cuts a value that is too long for a line.
@@ -370,8 +402,8 @@ mod tests {
         };
         let mut root = root_group().unwrap();
         root.variables = serde_json::from_value(variables(1)).unwrap();
-        let differing = group(1, &variables(2));
-        let others = (2..=340).map(|number| group(number, &json!({})));
+        let differing = group(340, &variables(2));
+        let others = (1..340).map(|number| group(number, &json!({})));
         let groups = [root, differing].into_iter().chain(others);
         let estate = Estate {
             hierarchy: Hierarchy::build(groups.collect()).unwrap(),
@@ -381,9 +413,21 @@ mod tests {
             interpolation: Interpolation::Off,
         };
         let all: Vec<GroupIndex> = estate.hierarchy.indexes().collect();
-        let lines = conflict_lines(&estate.hierarchy, &conflicts(&estate, &all));
+        let conflicts = conflicts(&estate, &all);
+        let mut pen = Pen::new(Colour::Plain);
+        all_differences(&mut pen, &estate.hierarchy, &conflicts, OF_ONE_NODE);
+        let text = pen.finish();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
         // 295 values of 340 groups are the first that are not below 100,000.
         assert_eq!(lines.len(), 295 * 341 + 1);
-        assert_eq!(lines.last().map(String::as_str), Some("and 5 values more"));
+        assert_eq!(lines.last(), Some(&"and 5 values more"));
+        // Of one node of many: the first groups, and one that has another value.
+        let lines = conflict_lines(&estate.hierarchy, &conflicts);
+        assert_eq!(lines.len(), 5 * 22 + 1);
+        assert_eq!(lines.last().map(String::as_str), Some("and 295 values more"));
+        let [values, more] = [&lines[1..21], &lines[21..22]];
+        assert!(more[0].ends_with("and 320 groups more"), "{more:?}");
+        assert!(values[0].ends_with("1  set by All Nodes"), "{values:?}");
+        assert!(values[19].ends_with("g340  2"), "{values:?}");
     }
 }
