@@ -1,6 +1,6 @@
 //! Values as numbers, to tell many apart.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hashbrown::HashMap;
 use serde_json::Value;

@@ -470,18 +470,19 @@ fn the_root_group_is_not_expected() {
 /// One rule that is too wide made each test 6,000 lines long.
 #[test]
 fn what_a_rule_that_is_too_wide_does_to_a_test_is_shown_in_part() {
-    let groups: String = (0..60)
-        .map(|it| {
-            format!(
-                "---\nname: G{it:02}\nrule: [\"~\", name, n]\nvariables: {{v: {it}, w: {it}}}\n"
-            )
-        })
-        .collect();
-    let repository = GitRepository::new(&[
-        ("groups/g.yaml", &groups),
+    let group =
+        |it| format!("name: G{it:02}\nrule: [\"~\", name, n]\nvariables: {{v: {it}, w: {it}}}\n");
+    let groups = (0..60).map(group).collect::<Vec<String>>().join("---\n");
+    let directory = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("groups/g.yaml", &*groups),
         ("tests/t.yaml", "- {name: t, node: n, expect: {groups: [G00]}}\n"),
-    ]);
-    let done = Done::from(clade(&["test"]).current_dir(repository.path()).output().unwrap());
+    ] {
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let done = Done::from(clade(&["test"]).current_dir(directory.path()).output().unwrap());
     assert_eq!(done.status, 1, "{}", done.stderr);
     let count = |text: &str| done.stdout.lines().filter(|line| line.contains(text)).count();
     assert_eq!(count("matches, which is not expected"), 50, "{}", done.stdout);

@@ -53,6 +53,7 @@ impl Evidence {
     }
 
     /// Returns what the classification of a node shows: of conflicts only if there is room for more here.
+    #[must_use]
     pub fn shown_by(&self, explanation: &Explanation<'_>) -> Self {
         let inhabited = explanation.matches.iter().map(|it| it.group).collect();
         let conflicts = match &explanation.outcome {

@@ -9,7 +9,8 @@ const TEXTS: [&str; 6] = ["$x", "1", "${y}b", "$y", "1b", "${trusted['certname']
 /// Replaces the numbers that groups set.
 fn with_texts(estate: Estate, offset: usize, interpolation: Interpolation) -> Estate {
     let with_text = |group: &Group| {
-        let number: usize = group.id.to_string()[24..].parse().unwrap_or_default();
+        let number: usize =
+            group.id.to_string().rsplit('-').next().unwrap().parse().unwrap_or_default();
         let classes = group.classes.iter().map(|(class, parameters)| {
             let parameters = parameters.iter().map(|(name, value)| {
                 let text = TEXTS[(offset + number + name.as_str().len()) % TEXTS.len()];
