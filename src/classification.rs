@@ -34,8 +34,8 @@ pub use conflict_text::{
 pub use enc::{enc_document, to_yaml11};
 pub use error::{ClassificationError, ClassificationFault};
 pub use interpolation::{
-    Expander, ExpansionFault, FactReference, FactSource, IllegalReason, Template, WithheldFacts,
-    has_dollar, references_of_estate, references_of_group,
+    EXPANDED_BYTES, Expander, ExpansionFault, FactReference, FactSource, IllegalReason, Template,
+    WithheldFacts, has_dollar, references_of_estate, references_of_group,
 };
 pub use leaf_values::{LeafClass, LeafRow, LeafValues, all_have, leaves_below};
 pub use matching::{Match, is_member, matches, matches_within};

@@ -20,6 +20,7 @@ mod family;
 mod gone_groups;
 mod groups;
 mod keys;
+mod mentioning_settings;
 mod mixture;
 mod node_files;
 mod nodes;

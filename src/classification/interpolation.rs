@@ -16,7 +16,7 @@ mod resolve;
 mod template;
 
 pub(super) use answer::facts_in;
-pub use expand::{Expander, ExpansionFault, FactSource, WithheldFacts, has_dollar};
+pub use expand::{EXPANDED_BYTES, Expander, ExpansionFault, FactSource, WithheldFacts, has_dollar};
 pub use illegal::IllegalReason;
 pub use reference::FactReference;
 pub use references::{references_of_estate, references_of_group};

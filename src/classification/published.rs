@@ -14,7 +14,7 @@ use super::{
 use crate::hierarchy::{
     GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
 };
-use crate::model::{ClassName, Key, Node, memory_of};
+use crate::model::{ClassName, Key, Node, memory_of, same};
 
 /// A version of the classified document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ fn first_sides<'s, 'h>(
     room: usize,
 ) -> Vec<&'s ConflictShare<'h>> {
     let differs = |it: &ConflictShare<'_>| {
-        let differ = |one: &Value, it: &Value| !std::ptr::eq(one, it) && one != it;
+        let differ = |one: &Value, it: &Value| !std::ptr::eq(one, it) && !same(one, it);
         shares.first().is_some_and(|one| differ(&one.value, &it.value))
     };
     let other = shares.iter().position(differs);

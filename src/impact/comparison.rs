@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Side;
 use super::digest::TextDigest;
-use super::equalities::MentioningSettings;
 use super::groups::{GroupChange, How, group_changes};
+use super::mentioning_settings::MentioningSettings;
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef, Standing};
 use super::shared_value::SharedValue;
@@ -282,7 +282,8 @@ impl<'a> StateComparison<'a> {
             return MentioningSettings::default();
         }
         let groups = sides.into_iter().flat_map(|it| it.estate.hierarchy.groups());
-        groups.map(|it| (self.identity(it.id), it)).collect()
+        let groups: Vec<(GroupId, &Group)> = groups.map(|it| (self.identity(it.id), it)).collect();
+        MentioningSettings::of(&groups, self.interpolation_differs())
     }
 
     /// Returns the settings in whose values groups mention facts, if either state puts facts into values.

@@ -68,7 +68,8 @@ const SAID: [GroupKey; 4] =
 fn digest(group: &Group) -> u64 {
     let mut fields = group_to_value(group);
     if let Some(fields) = fields.as_object_mut() {
-        fields.retain(|key, _| ["rule", "classes", "variables", "config_data"].contains(&&**key));
+        let said = ["rule", "environment_trumps", "classes", "variables", "config_data"];
+        fields.retain(|key, _| said.contains(&&**key));
     }
     fingerprint(&fields)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::comparison::StateComparison;
 use super::digest::TextDigest;
-use super::equalities::equalities;
+use super::equalities::ValueOrigins;
 use super::family::{Family, MemberIndex, MemberVersion, Truth};
 use super::nodes::{ChangeRef, GroupName};
 use super::version::{Result, STATES, StateVersion};
@@ -112,8 +112,8 @@ impl<'c, 'a> NodeCase<'c, 'a> {
         &self.units
     }
 
-    /// Returns what all answers follow from: equal for nodes with equal causes. There is none for
-    /// a node whose own values differ, since that is a cause which no other node has.
+    /// Returns what all answers follow from: equal for nodes with equal causes. There is none for a node whose own values
+    /// differ, since that is a cause which no other node has, and none where a rule or the values of an answer may fail.
     pub(super) fn key(&self) -> Option<TextDigest> {
         if self.comparison.node_file_of(&self.node.name).is_some() {
             return None;
@@ -140,13 +140,14 @@ impl<'c, 'a> NodeCase<'c, 'a> {
             own.into_iter().flat_map(|it| of(it).keys()).collect()
         };
         let own_classes = [classes(|it| &it.classes), classes(|it| &it.config_data)];
-        let equalities = equalities(
-            self.family.members(),
-            self.comparison.mentioning(),
+        let origins = ValueOrigins {
+            members: self.family.members(),
+            mentioning: self.comparison.mentioning(),
             own,
-            self.node,
-            estates.map(|it| it.interpolation),
-        )?;
+            node: self.node,
+            interpolations: estates.map(|it| it.interpolation),
+        };
+        let equalities = origins.equalities()?;
         Some(TextDigest::of(&(key, own_classes, equalities)))
     }
 

@@ -15,6 +15,11 @@ pub struct ValueNumbers<'v> {
 }
 
 impl<'v> ValueNumbers<'v> {
+    /// Returns how many different values there are so far.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Returns the number of a value: equal for values that are the [`same`].
     pub fn number(&mut self, value: &'v Value) -> usize {
         let alike = self.known.entry(fingerprint(value)).or_default();
@@ -30,12 +35,14 @@ impl<'v> ValueNumbers<'v> {
 /// Returns a number that is the same for values that are the [`same`].
 pub fn fingerprint(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(value).hash(&mut hasher);
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| !number.is_i64()) {
             Some(number) => number.to_bits().hash(&mut hasher),
             None => number.as_i64().hash(&mut hasher),
         },
         Value::Array(elements) => {
+            elements.len().hash(&mut hasher);
             for element in elements {
                 fingerprint(element).hash(&mut hasher);
             }

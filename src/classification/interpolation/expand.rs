@@ -12,7 +12,7 @@ use super::template::{Piece, Template};
 use crate::model::{MASKED, Node};
 
 /// How many bytes the expanded strings of one answer may have together.
-const BYTES: usize = 8 << 20;
+pub const EXPANDED_BYTES: usize = 8 << 20;
 
 /// What becomes of a value with a fact that was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum ExpansionFault {
     },
     /// The strings are too long.
     #[error(
-        "with facts in them, the values of the answer have over {BYTES} bytes, the most that they may have"
+        "with facts in them, the values of the answer have over {EXPANDED_BYTES} bytes, the most that they may have"
     )]
     TooLong,
 }
@@ -72,7 +72,7 @@ pub struct Expander<'n> {
 impl<'n> Expander<'n> {
     /// Begins an answer.
     pub fn new(facts: &'n dyn FactSource, withheld: WithheldFacts) -> Self {
-        Self { facts, withheld, left: BYTES }
+        Self { facts, withheld, left: EXPANDED_BYTES }
     }
 
     /// Returns a value with facts in its strings; `None` if no string has a `$`, so that it stays as it is.

@@ -1,6 +1,7 @@
 //! The pairs of groups that conflict on one node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::subject::{PairKey, Subject};
 use crate::classification::deciding::Deciding;
@@ -18,6 +19,8 @@ pub(super) struct ConflictingPairs {
     found: BTreeSet<PairKey>,
     /// How many pairs are found at the most.
     most: usize,
+    /// The digests of how leaves were put together: those that are put together alike show the same pairs.
+    walked: HashSet<u64>,
     /// How many steps are left: a step is a pair of groups that differ, or a part of a value that is read.
     left: usize,
 }
@@ -33,7 +36,7 @@ impl ConflictingPairs {
         most: usize,
         steps: usize,
     ) -> Self {
-        let mut pairs = Self { found: BTreeSet::new(), most, left: steps };
+        let mut pairs = Self { found: BTreeSet::new(), walked: HashSet::new(), most, left: steps };
         // What was found before an end stands.
         let _ended = pairs.find(explanation, conflicts);
         pairs
@@ -95,6 +98,12 @@ impl ConflictingPairs {
             if let Some(bearers) = bearers.get_mut(number) {
                 bearers.extend(of_row);
             }
+        }
+        let mut hasher = DefaultHasher::new();
+        bearers.hash(&mut hasher);
+        self.step(leaves.count() / BYTES_OF_STEP)?;
+        if !self.walked.insert(hasher.finish()) {
+            return Ok(());
         }
         self.note_each(&bearers, Subject::Values)
     }

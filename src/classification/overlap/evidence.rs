@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use super::conflicting_pairs::ConflictingPairs;
@@ -26,6 +27,9 @@ pub enum Rank {
 pub struct Evidence {
     conflicts: BTreeMap<PairKey, Arc<Node>>,
     inhabited: BTreeSet<GroupIndex>,
+    /// The digests of leaves that were in conflict, of nodes that have no values of their own: other nodes of the same
+    /// leaves show the same.
+    leaves: BTreeSet<u64>,
     /// How many steps were taken to find conflicts.
     steps: usize,
     /// How many bytes of memory the nodes take that show conflicts.
@@ -60,12 +64,17 @@ impl Evidence {
             Outcome::Conflict(conflicts) if !self.has_enough() => conflicts,
             _ => return Self { inhabited, ..Self::default() },
         };
+        let leaves = explanation.individual.is_none().then(|| digest(&explanation.leaves));
+        if leaves.is_some_and(|it| self.leaves.contains(&it)) {
+            return Self { inhabited, ..Self::default() };
+        }
         let pairs = ConflictingPairs::of(explanation, conflicts, PAIRS, STEPS_OF_NODE);
         let (found, left) = pairs.into_parts();
         let node = Arc::new(explanation.node.clone());
         let memory = map_memory(&node.fact) + map_memory(&node.trusted);
         let conflicts = found.into_iter().map(|it| (it, Arc::clone(&node))).collect();
-        Self { conflicts, inhabited, steps: STEPS_OF_NODE - left, memory }
+        let leaves = leaves.into_iter().collect();
+        Self { conflicts, inhabited, leaves, steps: STEPS_OF_NODE - left, memory }
     }
 
     /// Adds what other nodes show: of conflicts only as long as there is room.
@@ -74,6 +83,11 @@ impl Evidence {
         if self.has_enough() {
             return;
         }
+        let is_known = !other.leaves.is_empty() && other.leaves.is_subset(&self.leaves);
+        if is_known {
+            return;
+        }
+        self.leaves.extend(other.leaves);
         self.steps += other.steps;
         let mut shows_more = false;
         for (key, node) in other.conflicts {
@@ -115,4 +129,10 @@ impl Evidence {
             Rank::Possible
         }
     }
+}
+
+fn digest(leaves: &[GroupIndex]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    leaves.hash(&mut hasher);
+    hasher.finish()
 }

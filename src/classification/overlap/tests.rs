@@ -396,6 +396,28 @@ fn the_one_group_of_many_that_differs_is_noted_with_each_other() {
     }
 }
 
+/// The pairs that differ in each of many values were found again for each, until there were no steps left.
+#[test]
+fn conflicts_in_many_values_leave_room_for_one_in_another() {
+    let estate = (0..100).fold(sketch(), |it, group| {
+        let values: Vec<(String, String)> =
+            (0..25).map(|value| (format!("v{value:02}"), group.to_string())).collect();
+        let values: Vec<(&str, &str)> = values.iter().map(|(name, it)| (&**name, &**it)).collect();
+        it.group(&format!("G{group}"), ROOT, "name ~ n", &values)
+    });
+    let estate = ["a", "b"]
+        .into_iter()
+        .fold(estate, |it, value| it.group(value, ROOT, "name ~ n", &[("z", value)]))
+        .estate();
+    let mut evidence = Evidence::default();
+    evidence.add(&estate, &Node::named("n1"));
+    assert_eq!(ranks(&estate, &evidence)[0], 100 * 99 / 2 + 1);
+    // Another node in the same groups shows no more.
+    let node = Node::named("n2");
+    let more = evidence.shown_by(&crate::classification::classify(&estate, &node).unwrap());
+    assert_eq!(ranks(&estate, &more)[0], 0);
+}
+
 /// Counts the pairs of groups that a known node has, and of those that known nodes are in.
 fn ranks(estate: &Estate, evidence: &Evidence) -> [usize; 2] {
     let groups: Vec<GroupIndex> = estate.hierarchy.indexes().skip(1).collect();

@@ -13,7 +13,7 @@ use crate::cli::page::{BOLD, Cell, GREEN, Page, RED};
 use crate::diagnostic::{Colour, visible};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::masking::Masks;
-use crate::model::{ClassName, Condition, Key};
+use crate::model::{ClassName, Condition, Key, same};
 use crate::rule::{Explained, ExplainedForm, explain};
 use crate::wording::counted;
 
@@ -346,7 +346,8 @@ fn one_difference<'c>(
     let mut all: Vec<ConflictShare<'_>> = shares.collect();
     let more = all.len().saturating_sub(most);
     if more > 0 {
-        let differs = |one: &ConflictShare<'_>| all.iter().position(|it| it.value != one.value);
+        let differs =
+            |one: &ConflictShare<'_>| all.iter().position(|it| !same(&it.value, &one.value));
         if let Some(other) = all.first().and_then(differs).filter(|at| *at >= most) {
             all.swap(most - 1, other);
         }

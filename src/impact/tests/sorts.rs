@@ -18,7 +18,17 @@ fn with_texts(estate: Estate, offset: usize, interpolation: Interpolation) -> Es
             });
             (class.clone(), parameters.collect())
         });
-        Group { classes: Arc::new(classes.collect()), ..group.clone() }
+        let text = |at: usize| json!(TEXTS[(offset + number + at) % TEXTS.len()]);
+        // Some set a variable, and data for Hiera, into which no facts are put.
+        let variables = [("v".parse().unwrap(), text(4))].into_iter().filter(|_| number % 3 > 0);
+        let data = [("p".parse().unwrap(), text(5))].into_iter().collect();
+        let data = [("c".parse().unwrap(), data)].into_iter().filter(|_| number % 4 == 0);
+        Group {
+            classes: Arc::new(classes.collect()),
+            variables: Arc::new(variables.collect()),
+            config_data: Arc::new(data.collect()),
+            ..group.clone()
+        }
     };
     let groups = estate.hierarchy.groups().filter(|it| it.id != GroupId::ROOT).map(with_text);
     let hierarchy = Hierarchy::build(groups.collect()).unwrap();
@@ -30,7 +40,8 @@ fn individuals(chance: &mut fastrand::Rng) -> [BTreeMap<String, Individual>; 2] 
     let mut own = BTreeMap::new();
     let individual = |chance: &mut fastrand::Rng| {
         let class = ["c", "d"][chance.usize(..2)].parse().unwrap();
-        let value = json!(TEXTS[chance.usize(..TEXTS.len())]);
+        let text = TEXTS.get(chance.usize(..TEXTS.len() + 1));
+        let value = text.map_or(Value::Null, |it| json!(it));
         let parameters = [(["p", "q"][chance.usize(..2)].parse().unwrap(), value)];
         let classes = [(class, parameters.into_iter().collect())].into_iter().collect();
         Individual { classes, ..Individual::default() }
