@@ -20,9 +20,10 @@ fn with_texts(estate: Estate, offset: usize, interpolation: Interpolation) -> Es
         });
         let text = |at: usize| json!(TEXTS[(offset + number + at) % TEXTS.len()]);
         // Some set a variable, and data for Hiera, into which no facts are put.
-        let variables = [("v".parse().unwrap(), text(4))].into_iter().filter(|_| number % 3 > 0);
+        let variables =
+            [("v".parse().unwrap(), text(4))].into_iter().filter(|_| !number.is_multiple_of(3));
         let data = [("p".parse().unwrap(), text(5))].into_iter().collect();
-        let data = [("c".parse().unwrap(), data)].into_iter().filter(|_| number % 4 == 0);
+        let data = [("c".parse().unwrap(), data)].into_iter().filter(|_| number.is_multiple_of(4));
         Group {
             classes: Arc::new(classes.collect()),
             variables: Arc::new(variables.collect()),
@@ -40,7 +41,7 @@ fn individuals(chance: &mut fastrand::Rng) -> [BTreeMap<String, Individual>; 2] 
     let mut own = BTreeMap::new();
     let individual = |chance: &mut fastrand::Rng| {
         let class = ["c", "d"][chance.usize(..2)].parse().unwrap();
-        let text = TEXTS.get(chance.usize(..TEXTS.len() + 1));
+        let text = TEXTS.get(chance.usize(..=TEXTS.len()));
         let value = text.map_or(Value::Null, |it| json!(it));
         let parameters = [(["p", "q"][chance.usize(..2)].parse().unwrap(), value)];
         let classes = [(class, parameters.into_iter().collect())].into_iter().collect();
