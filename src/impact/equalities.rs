@@ -11,19 +11,17 @@ use super::family::FamilyMember;
 use super::mentioning_settings::{MentioningSettings, Mentions};
 use super::version::STATES;
 use crate::classification::{EXPANDED_BYTES, Expander, Setting, WithheldFacts, has_dollar};
-use crate::model::{
-    ClassName, Individual, Interpolation, Key, Map, Node, ValueNumbers, VariableName, same,
-};
+use crate::model::{Individual, Interpolation, Map, Node, ValueNumbers, same};
 
 /// The values that a node could get, as far as it matters which they are: equal for nodes of one sort.
 #[derive(Serialize)]
 pub(super) struct Equalities<'a> {
     /// What is set for the node alone, in both states alike. It counts whatever groups set, so it differs only where one
     /// state puts facts into it: then whether that makes another value.
-    own: Vec<(SettingName<'a>, bool)>,
+    own: Vec<(Setting<'a>, bool)>,
     /// Of each setting with several values, of which one mentions facts: the values that groups set, as numbers that are
     /// equal for equal values.
-    contested: Vec<(SettingName<'a>, Vec<NumberedValue>)>,
+    contested: Vec<(Setting<'a>, Vec<NumberedValue>)>,
 }
 
 /// The value that a group sets in one state.
@@ -33,25 +31,6 @@ struct NumberedValue {
     place: usize,
     expanded: Option<usize>,
     written: Option<usize>,
-}
-
-#[derive(Serialize)]
-enum SettingName<'a> {
-    Environment,
-    Parameter(&'a ClassName, &'a Key),
-    Variable(&'a VariableName),
-    ConfigData(&'a ClassName, &'a Key),
-}
-
-impl<'a> From<Setting<'a>> for SettingName<'a> {
-    fn from(setting: Setting<'a>) -> Self {
-        match setting {
-            Setting::Environment => Self::Environment,
-            Setting::Parameter(class, name) => Self::Parameter(class, name),
-            Setting::Variable(name) => Self::Variable(name),
-            Setting::ConfigData(class, key) => Self::ConfigData(class, key),
-        }
-    }
 }
 
 /// Where the values of a node come from.
@@ -79,11 +58,11 @@ impl<'a> ValueOrigins<'_, 'a> {
                 true => expander.value(value).ok()?.is_some_and(|it| !same(&it, value)),
                 false => false,
             };
-            own.push((setting.into(), is_expanded));
+            own.push((setting, is_expanded));
         }
         let mut contested = Vec::new();
         for (setting, values) in self.contested() {
-            contested.push((setting.into(), numbered(&values, &mut expander, expands, keeps)?));
+            contested.push((setting, numbered(&values, &mut expander, expands, keeps)?));
         }
         Some(Equalities { own, contested })
     }

@@ -1,11 +1,12 @@
 //! What a group gives to nodes.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::{ClassName, Classes, Group, Individual, Key, Table, VariableName};
 
 /// Something that a group gives to nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Setting<'e> {
     /// Its environment.
     Environment,
