@@ -55,6 +55,8 @@ pub(super) struct QueuedCheckIn {
     pub(super) fresh: Fresh,
     /// When it came, or the first of those whose place it took.
     position: QueuePosition,
+    /// Who waits for it, or for those whose place it took.
+    receipts: Vec<Receipt>,
     /// Given back when the check-in is dropped.
     _room: OwnedSemaphorePermit,
 }
@@ -78,7 +80,8 @@ pub(super) struct CheckInQueue {
     order: BTreeMap<QueuePosition, String>,
     /// The position behind all others.
     end: QueuePosition,
-    receipts: Vec<(String, Receipt)>,
+    /// The nodes that somebody waits for, in the order in which that began.
+    promised: Vec<String>,
     /// The commits that gave answers last, the latest at the end: no other gave one that waits.
     commits: VecDeque<CommitId>,
     /// The check-ins that are being written, for reads meanwhile.
@@ -101,7 +104,6 @@ pub(super) enum Urgency {
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
     pub(super) nodes: BTreeMap<String, QueuedNode>,
-    receipts: Vec<(String, Receipt)>,
 }
 
 impl CheckInQueue {
@@ -118,13 +120,14 @@ impl CheckInQueue {
         room: OwnedSemaphorePermit,
         receipt: Option<Receipt>,
     ) -> Option<QueuedCheckIn> {
-        if let Some(receipt) = receipt {
-            self.receipts.push((name.to_owned(), receipt));
+        if receipt.is_some() {
+            self.promised.push(name.to_owned());
             self.urgency = Urgency::AtOnce;
         }
         let position = self.end;
         self.end.0 += 1;
-        let queued = QueuedCheckIn { fresh, position, _room: room };
+        let receipts = receipt.into_iter().collect();
+        let queued = QueuedCheckIn { fresh, position, receipts, _room: room };
         match self.nodes.get_mut(name) {
             Some(node) => node.add(queued),
             None => {
@@ -223,24 +226,17 @@ impl CheckInQueue {
         let mut batch = WriteBatch::default();
         let mut taken = 0;
         // What is promised goes first.
-        for (name, receipt) in std::mem::take(&mut self.receipts) {
+        for name in std::mem::take(&mut self.promised) {
             let has_room = batch.nodes.len() < nodes && taken < bytes;
-            if !has_room && self.nodes.contains_key(&name) {
-                self.receipts.push((name, receipt));
-                continue;
-            }
-            if let Some((name, mut node)) = self.remove(&name) {
+            if has_room && let Some((name, mut node)) = self.remove(&name) {
                 taken += self.take_some(&name, &mut node, bytes - taken);
                 batch.nodes.insert(name, node);
             }
-            if self.nodes.contains_key(&name) {
-                // The rest of it may be what is promised.
-                self.receipts.push((name, receipt));
-            } else {
-                batch.receipts.push((name, receipt));
+            if self.is_promised(&name) {
+                self.promised.push(name);
             }
         }
-        self.urgency = if self.receipts.is_empty() { Urgency::CanWait } else { Urgency::AtOnce };
+        self.set_urgency();
         while batch.nodes.len() < nodes
             && taken < bytes
             && let Some((name, mut node)) = self.pop_first()
@@ -253,6 +249,14 @@ impl CheckInQueue {
         };
         self.writing = batch.nodes.iter().filter_map(latest).collect();
         batch
+    }
+
+    fn is_promised(&self, name: &str) -> bool {
+        self.nodes.get(name).is_some_and(QueuedNode::is_promised)
+    }
+
+    fn set_urgency(&mut self) {
+        self.urgency = if self.promised.is_empty() { Urgency::CanWait } else { Urgency::AtOnce };
     }
 
     /// Keeps about so many bytes of a node that is taken, and leaves the rest in the queue. Returns how many were kept.
@@ -285,13 +289,10 @@ impl CheckInQueue {
     /// as [`Self::put_back`] does.
     pub(super) fn put_back_all(&mut self, batch: WriteBatch) -> usize {
         self.writing.clear();
-        let nodes = batch.nodes.into_iter();
-        let dropped = nodes.map(|(name, node)| self.put_back_node(name, node)).sum();
-        self.receipts.extend(batch.receipts);
-        if !self.receipts.is_empty() {
-            self.urgency = Urgency::AtOnce;
-        }
-        dropped
+        let promised = batch.nodes.iter().filter(|(_, it)| it.is_promised());
+        self.promised.extend(promised.map(|(name, _)| name.clone()));
+        self.set_urgency();
+        batch.nodes.into_iter().map(|(name, node)| self.put_back_node(name, node)).sum()
     }
 
     /// Returns how many check-ins it drops, since commits answered them that are too many meanwhile.
@@ -310,21 +311,18 @@ impl CheckInQueue {
 
     /// Drops what waits of a node; returns whether something did. What is promised is still written.
     pub(super) fn forget(&mut self, name: &str) -> bool {
-        let is_promised = self.receipts.iter().any(|(it, _)| it == name);
-        !is_promised && self.remove(name).is_some()
+        !self.is_promised(name) && self.remove(name).is_some()
     }
 
     /// Drops the promised check-ins that wait, and says why.
     pub(super) fn reject_promised(&mut self, error: &StoreError) {
         self.urgency = Urgency::CanWait;
+        self.promised.clear();
         for node in self.nodes.values_mut() {
+            node.answer(&Err(error.clone()));
             node.check_ins.retain(|it| it.fresh.keeping == Keeping::Noted);
         }
         self.remove_emptied();
-        for (_, receipt) in self.receipts.drain(..) {
-            // The request may have ended.
-            receipt.send(Err(error.clone())).ok();
-        }
     }
 }
 
@@ -333,8 +331,11 @@ impl QueuedNode {
     fn add(&mut self, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
         let node = &mut self.check_ins;
         let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
-            let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
+            let mut oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
             node.push(queued);
+            if let (Some(oldest), Some(next)) = (&mut oldest, node.first_mut()) {
+                next.receipts.append(&mut oldest.receipts);
+            }
             return oldest;
         };
         if queued.has_facts() || !last.has_facts() {
@@ -345,6 +346,7 @@ impl QueuedNode {
             queued.position = last.position;
             std::mem::swap(last, &mut queued);
         }
+        last.receipts.append(&mut queued.receipts);
         Some(queued)
     }
 
@@ -371,6 +373,18 @@ impl QueuedNode {
     fn bytes(&self) -> usize {
         self.check_ins.iter().map(|it| it.fresh.row.bytes()).sum()
     }
+
+    fn is_promised(&self) -> bool {
+        self.check_ins.iter().any(|it| !it.receipts.is_empty())
+    }
+
+    /// Sends the result to all who wait for these check-ins.
+    fn answer(&mut self, result: &Result<(), StoreError>) {
+        for receipt in self.check_ins.iter_mut().flat_map(|it| it.receipts.drain(..)) {
+            // The request may have ended.
+            receipt.send(result.clone()).ok();
+        }
+    }
 }
 
 impl QueuedCheckIn {
@@ -381,7 +395,8 @@ impl QueuedCheckIn {
     /// Returns the commit whose answer it is kept for. What is promised is kept for that.
     fn commit(&self) -> Option<CommitId> {
         let answered = self.fresh.row.answered()?;
-        (self.fresh.keeping == Keeping::Noted).then_some(answered.snapshot.commit)
+        let is_noted = self.fresh.keeping == Keeping::Noted && self.receipts.is_empty();
+        is_noted.then_some(answered.snapshot.commit)
     }
 
     /// Returns whether this one and the next are the same in all that changes are made of.
@@ -396,11 +411,10 @@ impl QueuedCheckIn {
 }
 
 impl WriteBatch {
-    /// Sends the result to every waiter.
+    /// Sends to every waiter the result of its node.
     pub(super) fn answer(&mut self, how: impl Fn(&str) -> Result<(), StoreError>) {
-        for (name, receipt) in self.receipts.drain(..) {
-            // The request may have ended.
-            receipt.send(how(&name)).ok();
+        for (name, node) in &mut self.nodes {
+            node.answer(&how(name));
         }
     }
 }

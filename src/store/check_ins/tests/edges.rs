@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use super::history::{ask, node, rule, snapshot};
 use super::*;
 use crate::store::sql::{Statement, integer, text};
 
@@ -84,6 +85,35 @@ fn promises_are_kept_some_at_a_time() {
     // Those of the batch that was put back were not promised any more.
     let kept = receipts.iter_mut().filter_map(|it| it.try_recv().ok()).flatten();
     assert_eq!(kept.count(), 600 - 256);
+}
+
+#[test]
+fn each_who_waits_hears_of_what_it_sent() {
+    let store = opened(None);
+    let promise = |second| {
+        let mut check_in = check_in("n", second);
+        check_in.node.fact.insert("second".to_owned(), second.into());
+        let row = Row::of(&Noted::from(&check_in)).unwrap();
+        let room = store.0.pending.try_room(row.body.len()).unwrap();
+        let (sender, receipt) = oneshot::channel();
+        store.0.pending.put("n", row.into(), room, Some(sender));
+        receipt
+    };
+    let snapshot = snapshot(1, &[rule("Debian")]);
+    let [mut first, mut second] = [1, 2].map(|it| {
+        let receipt = promise(it);
+        // What it is answered between them keeps them apart.
+        ask(&store, i64::from(it), &snapshot, &node("n", &json!({"os": {"family": "Debian"}})));
+        receipt
+    });
+    let take = || store.0.pending.queue().take(256, 1);
+    let refused = StoreError::new(StoreFault::Limit, "written", "it is full");
+    take().answer(|_| Err(refused.clone()));
+    assert_eq!(first.try_recv(), Ok(Err(refused)));
+    assert!(second.try_recv().is_err(), "it still waits");
+    store.0.pending.queue().written();
+    store.0.writer.take_turn().unwrap();
+    assert_eq!(second.try_recv(), Ok(Ok(())));
 }
 
 #[test]
