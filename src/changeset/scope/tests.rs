@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -25,7 +27,10 @@ fn group(group: &str, parent: &str) -> Group {
 }
 
 fn estate() -> Vec<Group> {
-    vec![group(ROOT, ROOT), group(A, ROOT), group(A1, A), group(B, ROOT)]
+    // Properties ask for it thousands of times, and reading its rules takes long.
+    static ESTATE: LazyLock<Vec<Group>> =
+        LazyLock::new(|| vec![group(ROOT, ROOT), group(A, ROOT), group(A1, A), group(B, ROOT)]);
+    ESTATE.clone()
 }
 
 /// A single change.
