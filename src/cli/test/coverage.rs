@@ -137,19 +137,19 @@ fn count_values<'e>(
     runs: &'e [TestRun<'_>],
     estate: &'e Estate,
 ) -> HashMap<(GroupIndex, GroupValue<'e>), usize> {
-    let mut counts = HashMap::new();
-    // One after the other in pieces, so that not all values of all tests are in memory.
-    for piece in runs.chunks(256) {
-        let of_piece: Vec<Vec<(GroupIndex, GroupValue<'e>)>> = piece
-            .par_iter()
-            .map(|run| {
-                let explanation = conclude(estate, &run.node, &run.groups, WithheldFacts::Refuse);
-                explanation.map(|it| values_of(&it)).unwrap_or_default()
-            })
-            .collect();
-        for value in of_piece.into_iter().flatten() {
+    let count = |mut counts: HashMap<_, usize>, run: &'e TestRun<'_>| {
+        let explanation = conclude(estate, &run.node, &run.groups, WithheldFacts::Refuse);
+        for value in explanation.map(|it| values_of(&it)).unwrap_or_default() {
             *counts.entry(value).or_default() += 1;
         }
-    }
-    counts
+        counts
+    };
+    let add = |mut counts: HashMap<_, usize>, others: HashMap<_, usize>| {
+        for (value, tests) in others {
+            *counts.entry(value).or_default() += tests;
+        }
+        counts
+    };
+    // Each thread counts for itself: the values of one test at a time are in memory.
+    runs.par_iter().with_min_len(32).fold(HashMap::new, count).reduce(HashMap::new, add)
 }
