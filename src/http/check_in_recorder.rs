@@ -11,7 +11,7 @@ use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::masking::CommitForm;
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{Answered, Certname, CheckIns, Noted, NotedFacts, Received, StoreError};
+use crate::store::{Answered, Certname, CheckIns, Noted, NotedFacts, Received, SaidPart, StoreError};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
@@ -49,7 +49,19 @@ impl CheckInRecorder {
         answered: Option<Answered>,
         transaction_uuid: Option<String>,
     ) {
-        self.note(node, context, answered, transaction_uuid, NotedFacts::OfNode);
+        let noted = (NotedFacts::OfNode, SaidPart::Both);
+        self.note(node, context, answered, transaction_uuid, noted);
+    }
+
+    /// Records the same of a request that brought trusted data alone: the facts of the node are those that are known
+    /// of it.
+    pub(super) fn record_trusted(
+        &self,
+        node: &ProvedNode,
+        context: &SnapshotContext,
+        answered: Option<Answered>,
+    ) {
+        self.note(node, context, answered, None, (NotedFacts::OfNode, SaidPart::Trusted));
     }
 
     /// Records the same without the facts that decided the answer: something else keeps them.
@@ -59,7 +71,8 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         answered: Option<Answered>,
     ) {
-        self.note(&node.without_facts(), context, answered, None, NotedFacts::Elsewhere);
+        let noted = (NotedFacts::Elsewhere, SaidPart::Both);
+        self.note(&node.without_facts(), context, answered, None, noted);
     }
 
     fn note(
@@ -68,7 +81,7 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         answered: Option<Answered>,
         transaction_uuid: Option<String>,
-        facts: NotedFacts,
+        (facts, said): (NotedFacts, SaidPart),
     ) {
         let (time, commit) = (Timestamp::now(), Some(context.snapshot.commit));
         let node = self.0.privacy.stored_node(node, Some(&context.snapshot));
@@ -79,6 +92,7 @@ impl CheckInRecorder {
             answered,
             node: &node,
             facts,
+            said,
         });
         self.0.enc_cache.evict(&node.name);
     }
@@ -100,6 +114,7 @@ impl CheckInRecorder {
             name,
             fact: request.fact,
             trusted: request.trusted,
+            said: SaidPart::Both,
             form: self.0.privacy.stored_form(Some(snapshot)),
         };
         // The document is made of what is stored, and with the certname. Without facts the check-in says nothing of

@@ -32,7 +32,7 @@ use crate::classification::{self, WithheldFacts};
 use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
 use crate::reconcile::Controller;
-use crate::store::Received;
+use crate::store::{Received, SaidPart};
 use crate::telemetry::ClassificationOutcome;
 
 /// The content type of the ENC document.
@@ -164,13 +164,13 @@ pub(super) async fn with_facts(
     let submission = Submission::read(&request, body).await;
     let (node, kept_facts) = match submission.map_err(|error| recorder.shown_error(error))? {
         Submission::Nothing => return by_name(&lookup, &cache, context, &uri, request).await,
-        Submission::Facts(node) => (node, KeptFacts::All),
+        Submission::Facts(node) => (node, KeptFacts::Sent),
         Submission::Trusted(trusted) => {
             let known = lookup.find(&request, TrustedSource::Request).await?;
             let kept_facts = match &known {
                 // Kept facts would hide what the file or `PuppetDB` says later.
                 KnownNode::Facts(_, FactsSource::External) => KeptFacts::None,
-                _ => KeptFacts::All,
+                _ => KeptFacts::Known,
             };
             let known = known.for_classification(&lookup.policy, &uri)?.into_node();
             (request.node(known.fact, trusted), kept_facts)
@@ -185,7 +185,8 @@ pub(super) async fn with_facts(
             let answered = context.answered(&groups, node.certname());
             let sent = node.into_sent();
             match kept_facts {
-                KeptFacts::All => recorder.record(&sent, &context, answered, None),
+                KeptFacts::Sent => recorder.record(&sent, &context, answered, None),
+                KeptFacts::Known => recorder.record_trusted(&sent, &context, answered),
                 KeptFacts::None => recorder.record_without_facts(&sent, &context, answered),
             }
         }
@@ -197,7 +198,10 @@ pub(super) async fn with_facts(
 /// Which facts of a node are kept with its check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeptFacts {
-    All,
+    /// Those that were sent.
+    Sent,
+    /// Those that are known: what comes in meanwhile stays.
+    Known,
     None,
 }
 
@@ -236,7 +240,7 @@ const BESIDE_TRUSTED: [&str; 6] =
 
 /// A hash of facts alone is taken for facts.
 ///
-/// Returns 400 for one with a fact `trusted`, which anyone can send: it must not be taken for trusted data.
+/// Returns an error for one with a fact `trusted`, which anyone can send: it must not be taken for trusted data.
 fn wrap_facts(mut body: Value) -> Result<Value, ApiError> {
     let Value::Object(fields) = &mut body else { return Ok(body) };
     if fields.is_empty() || ["fact", "facts"].into_iter().any(|key| fields.contains_key(key)) {
@@ -253,7 +257,7 @@ fn wrap_facts(mut body: Value) -> Result<Value, ApiError> {
             let message = format!(
                 "The body has `trusted` beside `{key}`: put facts below `fact`, and trusted data below `trusted`."
             );
-            Err(ApiError::malformed_head(message))
+            Err(ApiError::schema_violation(body, "Node", message.into()))
         }
     }
 }
@@ -269,7 +273,6 @@ fn wrap_facts(mut body: Value) -> Result<Value, ApiError> {
     ),
 )]
 pub(super) async fn upload_facts(
-    State(lookup): State<NodeLookup>,
     State(recorder): State<CheckInRecorder>,
     State(controller): State<Arc<Controller>>,
     caller: Caller,
@@ -289,12 +292,12 @@ pub(super) async fn upload_facts(
     }
     // The store may be waited for: the values are gone.
     MemoryReservation::of_request().keep_text(fact.len());
-    let trusted = match request.proved_trusted() {
-        Some(proved) => proved,
+    let (trusted, said) = match request.proved_trusted() {
+        Some(proved) => (proved, SaidPart::Both),
         // What the node proved before stays.
         // With a damaged store put aside, what it proved may be lost: then requests without a body get
         // 503 until it is proved again, see `Stored::lost`.
-        None => lookup.stored_trusted(request.name()).await?,
+        None => (Map::new(), SaidPart::Facts),
     };
     let trusted = Value::from(trusted).to_string();
     let (time, name) = (Timestamp::now(), request.name());
@@ -307,6 +310,7 @@ pub(super) async fn upload_facts(
         name,
         fact,
         trusted,
+        said,
         form: None,
     };
     let live = controller.snapshot().ok();

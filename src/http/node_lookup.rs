@@ -307,16 +307,6 @@ impl NodeLookup {
         let found = run_blocking(move || store.get_within(&name, &room)).await;
         found.unwrap_or_else(|Panicked| Err(StoreError::interrupted()))
     }
-
-    /// Returns the trusted data of a node's last check-in.
-    pub(super) async fn stored_trusted(
-        &self,
-        name: &str,
-    ) -> Result<Map<String, Value>, StoreError> {
-        let (store, name) = (self.check_ins.clone(), name.to_owned());
-        let found = run_blocking(move || store.trusted(&name)).await;
-        found.unwrap_or_else(|Panicked| Err(StoreError::interrupted()))
-    }
 }
 
 /// Returns whether facts of a node are stored: it may have checked in with some, none of which was.

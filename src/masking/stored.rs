@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::masks::{DataRoot, Masks};
 use crate::mentioned::MentionedPaths;
-use crate::model::{Node, STORED_PATHS};
+use crate::model::{Node, STORED_PATHS, stored_of};
 
 /// Which facts and trusted data of a node are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,8 @@ impl StoredForm {
             (_, DataRoot::Facts) => mentioned.fact_paths(),
             (_, DataRoot::Trusted) => mentioned.trusted_paths(),
         };
+        // What was left out before is not there again.
+        let paths = stored_of(&kept, paths);
         kept.insert(STORED_PATHS.to_owned(), paths.into());
         kept
     }

@@ -4,6 +4,8 @@
 //! [`STORED_PATHS`] lists them. So a reader of stored facts never takes a value that was withheld for one
 //! that the node does not have.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::Segment;
@@ -59,6 +61,26 @@ pub fn is_stored_whole(map: &Map<String, Value>, path: &[Segment]) -> bool {
     };
     let stored = map.get(STORED_PATHS);
     stored.is_none_or(|it| it.as_array().is_some_and(|it| it.iter().any(is_it)))
+}
+
+/// Returns those of some paths, in the form of the list of stored paths, at which nothing was left out of a map.
+pub fn stored_of(map: &Map<String, Value>, paths: Vec<Value>) -> Vec<Value> {
+    let Some(stored) = map.get(STORED_PATHS) else { return paths };
+    let (mut known, mut whole) = (HashSet::new(), HashSet::new());
+    for path in stored.as_array().into_iter().flatten().filter_map(Value::as_array) {
+        match path.split_last() {
+            Some((Value::Bool(true), steps)) => whole.insert(steps),
+            _ => known.insert(path.as_slice()),
+        };
+    }
+    let is_in_whole =
+        |steps: &[Value]| (0..=steps.len()).any(|it| steps.get(..it).is_some_and(|it| whole.contains(it)));
+    let is_stored = |path: &Value| match path.as_array().map(Vec::as_slice) {
+        Some([steps @ .., Value::Bool(true)]) => is_in_whole(steps),
+        Some(steps) => known.contains(steps) || is_in_whole(steps),
+        None => false,
+    };
+    paths.into_iter().filter(is_stored).collect()
 }
 
 fn is_step(step: &Value, segment: &Segment) -> bool {

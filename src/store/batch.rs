@@ -7,13 +7,13 @@ mod late;
 mod node_row;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
-use super::check_in::FactsPresence;
 use super::database::{Database, Size, StoreLimits};
 use super::error::StoreError;
-use super::prepared::{Preparation, PreparedCheckIn, PreparedNode};
+use super::prepared::{Preparation, PreparedCheckIn, PreparedFacts, PreparedNode};
 use super::queue::Keeping;
 use super::sql::Dialect;
 use super::tally::TallyChange;
@@ -132,6 +132,7 @@ impl NotedNode {
         causes: &mut CauseFinder<'_>,
     ) -> Result<(), sqlx::Error> {
         let mut next = self.row.take().unwrap_or_else(|| NodeRow::new(time_of(check_in)));
+        let facts = next.completed(connection, check_in).await?;
         let is_late = late::is_late(&next, check_in, writer);
         if is_late && self.changes.is_empty() && next.was_answered_last() {
             late::merge(connection, &mut next, check_in, contents).await?;
@@ -140,10 +141,10 @@ impl NotedNode {
             self.changes.extend(change);
         }
         if is_late {
-            late::see(&mut next, check_in)?;
+            late::see(&mut next, check_in, &facts)?;
         } else {
             next.writer = writer;
-            see(&mut next, check_in)?;
+            see(&mut next, check_in, &facts)?;
         }
         self.row = Some(next);
         Ok(())
@@ -181,7 +182,11 @@ async fn answered(
 }
 
 /// Notes that a node was seen, and what it said.
-fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
+fn see(
+    row: &mut NodeRow,
+    check_in: &PreparedCheckIn,
+    facts: &Arc<PreparedFacts>,
+) -> std::io::Result<()> {
     let time = time_of(check_in);
     let came_back = time.saturating_sub(row.first_seen) >= SETTLES_AFTER;
     row.is_settled |= came_back || check_in.keeping == Keeping::Promised;
@@ -198,8 +203,8 @@ fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
         row.checked_in = row.checked_in.min(time.saturating_sub(1));
     }
     // A request without facts says that the node is there; its facts stay.
-    if check_in.row.facts == FactsPresence::Some || !row.has_facts {
-        row.take_facts(check_in)?;
+    if facts.has_facts() || !row.has_facts {
+        row.take_facts(check_in, facts)?;
     }
     Ok(())
 }

@@ -1,12 +1,11 @@
 //! One check-in, and how it is written.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::error::StoreError;
 use super::row_text::RowText;
@@ -47,6 +46,19 @@ pub struct Noted<'n> {
     pub node: &'n Node,
     /// Which facts decided what it was answered.
     pub facts: NotedFacts,
+    /// What of the node is new.
+    pub said: SaidPart,
+}
+
+/// What a request says of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaidPart {
+    /// Facts and trusted data.
+    Both,
+    /// Facts: the trusted data that are known when they are written stay.
+    Facts,
+    /// Trusted data: the facts that are known when they are written stay. Those that it is noted with decided the answer.
+    Trusted,
 }
 
 /// Which facts decided an answer.
@@ -62,8 +74,15 @@ impl<'n> From<&'n CheckIn> for Noted<'n> {
     fn from(check_in: &'n CheckIn) -> Self {
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
         let transaction_uuid = transaction_uuid.clone();
-        let facts = NotedFacts::OfNode;
-        Self { time: *time, transaction_uuid, commit: *commit, answered: None, node, facts }
+        Self {
+            time: *time,
+            transaction_uuid,
+            commit: *commit,
+            answered: None,
+            node,
+            facts: NotedFacts::OfNode,
+            said: SaidPart::Both,
+        }
     }
 }
 
@@ -84,18 +103,6 @@ pub(super) struct CheckInOrigin {
     pub(super) commit: Option<CommitId>,
 }
 
-/// What is made of a row.
-pub(super) trait RowContent: Sized {
-    /// The JSON text of a row.
-    type Body: DeserializeOwned;
-
-    /// Puts it together.
-    fn new(name: &str, origin: CheckInOrigin, body: Self::Body) -> Self;
-
-    /// Returns whether the row has facts.
-    fn has_facts(&self) -> bool;
-}
-
 /// The JSON text of a row.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FactsBody {
@@ -105,72 +112,17 @@ pub(super) struct FactsBody {
     pub(super) trusted: Map<String, Value>,
 }
 
-impl RowContent for CheckIn {
-    type Body = FactsBody;
-
-    fn new(name: &str, origin: CheckInOrigin, body: FactsBody) -> Self {
-        let CheckInOrigin { time, transaction_uuid, commit } = origin;
+impl CheckIn {
+    /// Puts the check-in of a row together.
+    pub(super) fn of_row(name: &str, origin: &CheckInOrigin, body: FactsBody) -> Self {
+        let CheckInOrigin { time, transaction_uuid, commit } = origin.clone();
         let FactsBody { fact, trusted } = body;
         Self { time, transaction_uuid, commit, node: Node { name: name.to_owned(), fact, trusted } }
     }
 
-    fn has_facts(&self) -> bool {
+    /// Returns whether it has facts.
+    pub(super) fn has_facts(&self) -> bool {
         !self.node.fact.is_empty()
-    }
-}
-
-/// A row whose facts are skipped.
-#[derive(Debug, Deserialize)]
-pub(super) struct TrustedRow {
-    #[serde(default)]
-    fact: Skipped,
-    #[serde(default)]
-    pub(super) trusted: Map<String, Value>,
-}
-
-impl RowContent for TrustedRow {
-    type Body = Self;
-
-    fn new(_: &str, _: CheckInOrigin, body: Self) -> Self {
-        body
-    }
-
-    fn has_facts(&self) -> bool {
-        self.fact == Skipped::Some
-    }
-}
-
-/// An object that was skipped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Skipped {
-    /// It has at least one key.
-    Some,
-    /// It has none.
-    #[default]
-    None,
-}
-
-impl<'de> Deserialize<'de> for Skipped {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Skim;
-
-        impl<'de> Visitor<'de> for Skim {
-            type Value = Skipped;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skipped, A::Error> {
-                let mut skipped = Skipped::None;
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-                    skipped = Skipped::Some;
-                }
-                Ok(skipped)
-            }
-        }
-
-        deserializer.deserialize_map(Skim)
     }
 }
 
@@ -255,6 +207,8 @@ pub struct Received<'r> {
     pub fact: &'r str,
     /// The trusted data: the text of an object.
     pub trusted: &'r str,
+    /// What of the node is new.
+    pub said: SaidPart,
     /// What of them is stored; all if there is none.
     pub form: Option<CommitForm>,
 }
@@ -285,6 +239,7 @@ pub(super) struct Row {
     facts_end: usize,
     pub(super) origin: CheckInOrigin,
     pub(super) facts: FactsPresence,
+    pub(super) said: SaidPart,
     pub(super) answered: Option<Answered>,
 }
 
@@ -319,7 +274,7 @@ impl FactsPresence {
 impl Row {
     /// Returns the row of a check-in.
     pub(super) fn of(noted: &Noted<'_>) -> Option<Self> {
-        let Noted { time, transaction_uuid, commit, answered, node, facts } = noted;
+        let Noted { time, transaction_uuid, commit, answered, node, facts, said } = noted;
         let facts = FactsPresence::of(*facts, || node.fact.is_empty());
         let mut body = FACT.as_bytes().to_vec();
         serde_json::to_writer(&mut body, &node.fact).ok()?;
@@ -328,15 +283,32 @@ impl Row {
         serde_json::to_writer(&mut body, &node.trusted).ok()?;
         body.push(b'}');
         let origin = origin(*time, transaction_uuid.clone(), *commit);
-        Some(Self { body: body.into(), facts_end, origin, facts, answered: answered.clone() })
+        let (said, answered) = (*said, answered.clone());
+        Some(Self { body: body.into(), facts_end, origin, facts, said, answered })
     }
 
     /// Returns the same check-in with other facts and trusted data, the texts of objects.
     fn with_texts(&self, fact: &str, trusted: &str) -> Self {
         let (body, facts_end) = body_of(fact, trusted);
-        let Self { origin, facts, answered, .. } = self;
+        let Self { origin, facts, said, answered, .. } = self;
         let (origin, answered) = (origin.clone(), answered.clone());
-        Self { body, facts_end, origin, facts: *facts, answered }
+        Self { body, facts_end, origin, facts: *facts, said: *said, answered }
+    }
+
+    /// Returns the same check-in with the part that it does not say as it is known, in the text of another row.
+    pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
+        let known: RowParts<'_> =
+            known.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
+        let (fact, trusted) = self.texts();
+        let mut row = match self.said {
+            SaidPart::Both => return self.clone(),
+            SaidPart::Facts => self.with_texts(fact, known.trusted.map_or("{}", RawValue::get)),
+            SaidPart::Trusted => self.with_texts(known.fact.map_or("{}", RawValue::get), trusted),
+        };
+        // An object without a string has no key.
+        let is_empty = !row.texts().0.contains('"');
+        row.facts = FactsPresence::of(NotedFacts::OfNode, || is_empty);
+        row
     }
 
     /// Returns the facts and the trusted data, in JSON.
@@ -366,6 +338,15 @@ impl Row {
     }
 }
 
+/// The parts of the text of a row.
+#[derive(Debug, Default, Deserialize)]
+struct RowParts<'t> {
+    #[serde(default, borrow)]
+    fact: Option<&'t RawValue>,
+    #[serde(default, borrow)]
+    trusted: Option<&'t RawValue>,
+}
+
 impl From<Row> for QueuedRow {
     fn from(row: Row) -> Self {
         Self { row: Arc::new(row), form: None }
@@ -375,11 +356,11 @@ impl From<Row> for QueuedRow {
 impl From<Received<'_>> for QueuedRow {
     fn from(received: Received<'_>) -> Self {
         let facts = FactsPresence::of(NotedFacts::OfNode, || !received.has_facts());
-        let Received { time, transaction_uuid, commit, answered, name: _, fact, trusted, form } =
+        let Received { time, transaction_uuid, commit, answered, fact, trusted, said, form, .. } =
             received;
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
-        let row = Arc::new(Row { body, facts_end, origin, facts, answered });
+        let row = Arc::new(Row { body, facts_end, origin, facts, said, answered });
         Self { row, form }
     }
 }
@@ -398,6 +379,24 @@ impl QueuedRow {
     /// Returns whether it has facts.
     pub(super) fn facts(&self) -> FactsPresence {
         self.row.facts
+    }
+
+    /// Returns what of the node it says.
+    pub(super) fn said(&self) -> SaidPart {
+        self.row.said
+    }
+
+    /// Returns it after another check-in of its node that waits: with what that says beside it.
+    pub(super) fn after(&self, other: &Self) -> Option<Self> {
+        let said = match (self.said(), other.said()) {
+            (SaidPart::Both, _) => return None,
+            // It says nothing of facts that may be known.
+            (_, SaidPart::Both) if other.facts() != FactsPresence::Some => return None,
+            (one, other) if one == other => one,
+            _ => SaidPart::Both,
+        };
+        let row = self.stored().completed(Some(&other.stored().body));
+        Some(Row { said, ..row }.into())
     }
 
     /// Returns what it was answered.

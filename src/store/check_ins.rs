@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::check_in::{
-    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row,
-    RowContent, Stored, TrustedRow,
+    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row, SaidPart,
+    Stored,
 };
 use super::counts::{FleetVersion, StoredNodeCounts};
 use super::database::Database;
@@ -29,9 +28,9 @@ use super::settings::StoreSettings;
 use super::transition::read_commit;
 use super::view::{NodeFilter, NodePage, NodeRange, StoredChange, StoredNode};
 use super::writer::StoreWriter;
-use crate::facts::{RowRoom, Unlimited};
+use crate::facts::RowRoom;
 use crate::mentioned::MentionedPaths;
-use crate::model::{GroupId, Map, NODE_VALUES, Value, has_more_values};
+use crate::model::{GroupId, NODE_VALUES, has_more_values};
 use crate::telemetry::{DropReason, Metrics};
 
 /// The timeout for room in the queue, and then for the disk.
@@ -63,8 +62,6 @@ struct Inner {
     pending: Arc<Pending>,
     writer: StoreWriter,
     metrics: Arc<Metrics>,
-    /// Held while a row is read for its trusted data alone.
-    skimming: Mutex<()>,
 }
 
 impl CheckIns {
@@ -85,7 +82,7 @@ impl CheckIns {
         let file = Arc::new(file);
         let writer =
             StoreWriter::new(Arc::clone(&file), Arc::clone(&pending), Arc::clone(&metrics));
-        Self(Arc::new(Inner { file, pending, writer, metrics, skimming: Mutex::default() }))
+        Self(Arc::new(Inner { file, pending, writer, metrics }))
     }
 
     /// Returns whether what is kept outlives the process.
@@ -156,7 +153,7 @@ impl CheckIns {
     /// Returns an error if the store cannot be read.
     #[cfg(test)]
     pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
-        self.get_within(name, &Unlimited)
+        self.get_within(name, &crate::facts::Unlimited)
     }
 
     /// Returns what is known of a node, if there is room for what its row takes. A check-in that waits to be written is read
@@ -166,21 +163,9 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read, or there is no room.
     pub fn get_within(&self, name: &str, room: &dyn RowRoom) -> Result<Stored, StoreError> {
-        let check_in: Option<CheckIn> = self.0.latest(name, room)?;
+        let check_in = self.0.latest(name, room)?;
         let lost = self.0.file.lost(name, check_in.as_ref());
         Ok(Stored { check_in, lost })
-    }
-
-    /// Returns the trusted data that are known of a node, whatever facts it has. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store cannot be read.
-    pub fn trusted(&self, name: &str) -> Result<Map<String, Value>, StoreError> {
-        // The facts are skipped, and one row is in memory at a time.
-        let _one = self.0.skimming.lock();
-        let row: Option<TrustedRow> = self.0.latest(name, &Unlimited)?;
-        Ok(row.map(|it| it.trusted).unwrap_or_default())
     }
 
     /// Returns why a check-in may be less than what was known of its node, if it may.
@@ -420,12 +405,12 @@ fn admit(is_admitted: bool) -> Result<(), StoreError> {
 }
 
 /// Reads a row.
-fn read<R: RowContent>(row: &StoredRow) -> Result<R, StoreError> {
+fn read(row: &StoredRow) -> Result<CheckIn, StoreError> {
     parse(&row.name, &row.origin, &row.text()?)
 }
 
 /// Reads the text of a row. An older version kept rows that take more memory than a node may.
-fn parse<R: RowContent>(name: &str, origin: &CheckInOrigin, bytes: &[u8]) -> Result<R, StoreError> {
+fn parse(name: &str, origin: &CheckInOrigin, bytes: &[u8]) -> Result<CheckIn, StoreError> {
     if has_more_values(bytes, ROW_VALUES) {
         let reason = format!(
             "the row of `{name}` has over {NODE_VALUES} JSON values, the most that one node may have; the node is known again when it checks in with fewer"
@@ -439,7 +424,7 @@ fn parse<R: RowContent>(name: &str, origin: &CheckInOrigin, bytes: &[u8]) -> Res
             format!("the row of `{name}` makes no sense: {error}"),
         )
     })?;
-    Ok(R::new(name, origin.clone(), body))
+    Ok(CheckIn::of_row(name, origin, body))
 }
 
 /// Returns an error for a name that no database can hold.
@@ -499,11 +484,7 @@ impl Inner {
     }
 
     /// Returns what the row of a node says, if there is room for it.
-    fn latest<R: RowContent>(
-        &self,
-        name: &str,
-        room: &dyn RowRoom,
-    ) -> Result<Option<R>, StoreError> {
+    fn latest(&self, name: &str, room: &dyn RowRoom) -> Result<Option<CheckIn>, StoreError> {
         let admit_and_read = |row: &Row| {
             admit(room.admits_bytes(row.body.len()))?;
             admit(room.admits_row(&row.body))?;
@@ -514,8 +495,10 @@ impl Inner {
             return Ok(None);
         }
         let waiting = self.pending.queue().get(name);
-        let has_facts = |it: &&Fresh| it.row.facts() == FactsPresence::Some;
-        if let Some(fresh) = waiting.as_ref().filter(has_facts) {
+        let is_whole = |it: &&Fresh| {
+            it.row.facts() == FactsPresence::Some && it.row.said() == SaidPart::Both
+        };
+        if let Some(fresh) = waiting.as_ref().filter(is_whole) {
             return admit_and_read(&fresh.row.stored()).map(Some);
         }
         let database = self.file.database()?;
@@ -523,12 +506,16 @@ impl Inner {
         let bytes = database.row_bytes(name).map_err(failed)?.unwrap_or_default();
         admit(room.admits_bytes(bytes))?;
         let row = database.row(name).map_err(failed)?;
+        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.said() != SaidPart::Both) {
+            let known = row.map(|it| it.text()).transpose()?;
+            return admit_and_read(&fresh.row.stored().completed(known.as_deref())).map(Some);
+        }
         let read = |row: StoredRow| {
             let text = row.text()?;
             admit(room.admits_row(&text))?;
             parse(name, &row.origin, &text)
         };
-        let found: Option<R> = row.map(read).transpose()?;
+        let found: Option<CheckIn> = row.map(read).transpose()?;
         // A request without facts does not hide facts that are known.
         match (found, waiting) {
             (Some(found), Some(_)) if found.has_facts() => Ok(Some(found)),

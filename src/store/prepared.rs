@@ -132,6 +132,16 @@ impl PreparedFacts {
         Self { hash: hash(&row.body), raw_bytes, row, compressed: OnceLock::new() }
     }
 
+    /// Returns those of a check-in with the part that it does not say as it is known.
+    pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
+        Self::new(&Arc::new(self.row.completed(known)))
+    }
+
+    /// Returns whether there are facts.
+    pub(super) fn has_facts(&self) -> bool {
+        self.row.facts == FactsPresence::Some
+    }
+
     /// Returns them as JSON.
     pub(super) fn text(&self) -> &[u8] {
         &self.row.body

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::{FactsPresence, QueuedRow};
+use super::check_in::{FactsPresence, QueuedRow, SaidPart};
 use super::error::StoreError;
 use crate::model::CommitId;
 
@@ -37,6 +37,17 @@ impl Fresh {
         #[expect(clippy::disallowed_methods, reason = "time passes while a check-in waits")]
         let queued = Instant::now();
         Self { row: Arc::new(row), keeping, answered_at, queued }
+    }
+}
+
+impl Fresh {
+    /// Returns it after another one of its node that is not written yet.
+    fn after(&self, other: &Self) -> Self {
+        let mut after = self.clone();
+        if let Some(row) = self.row.after(&other.row) {
+            after.row = Arc::new(row);
+        }
+        after
     }
 }
 
@@ -80,7 +91,7 @@ pub(super) struct CheckInQueue {
     order: BTreeMap<QueuePosition, String>,
     /// The position behind all others.
     end: QueuePosition,
-    /// The nodes that somebody waits for, in the order in which that began.
+    /// The nodes that requests wait for, in the order in which they came.
     promised: Vec<String>,
     /// The commits that gave answers last, the latest at the end: no other gave one that waits.
     commits: VecDeque<CommitId>,
@@ -206,17 +217,16 @@ impl CheckInQueue {
     pub(super) fn get(&self, name: &str) -> Option<Fresh> {
         let waiting = self.nodes.get(name).and_then(QueuedNode::latest);
         let writing = self.writing.get(name);
-        match (waiting, writing) {
-            (Some(waiting), Some(writing))
-                if waiting.row.facts() != FactsPresence::Some
-                    && writing.row.facts() == FactsPresence::Some =>
-            {
-                Some(writing)
-            }
-            (Some(found), _) | (None, Some(found)) => Some(found),
-            (None, None) => None,
+        let (Some(waiting), Some(writing)) = (waiting, writing) else {
+            return waiting.or(writing).cloned();
+        };
+        if waiting.row.said() == SaidPart::Both
+            && waiting.row.facts() != FactsPresence::Some
+            && writing.row.facts() == FactsPresence::Some
+        {
+            return Some(writing.clone());
         }
-        .cloned()
+        Some(waiting.after(writing))
     }
 
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
@@ -329,6 +339,9 @@ impl CheckInQueue {
 impl QueuedNode {
     /// Adds a check-in; returns the one that is not needed any more.
     fn add(&mut self, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
+        if let Some(before) = self.latest() {
+            queued.fresh = queued.fresh.after(before);
+        }
         let node = &mut self.check_ins;
         let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
             let mut oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));

@@ -1,9 +1,10 @@
 //! Check-ins that come after later ones: another daemon was faster to write what the node asked it next.
 
+use std::sync::Arc;
+
 use sqlx::AnyConnection;
 
-use super::super::check_in::FactsPresence;
-use super::super::prepared::{PreparedAnswer, PreparedCheckIn, WriterId};
+use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts, WriterId};
 use super::super::queue::Keeping;
 use super::super::sql::{Dialect, Statement, integer, maybe_integer};
 use super::answers::ContentIds;
@@ -38,11 +39,15 @@ pub(super) fn is_late(row: &NodeRow, check_in: &PreparedCheckIn, writer: i64) ->
 }
 
 /// Notes what a late check-in said: its facts may still be the latest.
-pub(super) fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
+pub(super) fn see(
+    row: &mut NodeRow,
+    check_in: &PreparedCheckIn,
+    facts: &Arc<PreparedFacts>,
+) -> std::io::Result<()> {
     row.is_settled |= check_in.keeping == Keeping::Promised;
     let is_latest = !row.has_facts || row.checked_in < check_in.row.origin.time.as_microsecond();
-    if is_latest && check_in.row.facts == FactsPresence::Some {
-        row.take_facts(check_in)?;
+    if is_latest && facts.has_facts() {
+        row.take_facts(check_in, facts)?;
     }
     Ok(())
 }

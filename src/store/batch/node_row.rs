@@ -6,10 +6,11 @@ use std::sync::Arc;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
-use super::super::check_in::{FactsPresence, Row};
+use super::super::check_in::{Row, SaidPart};
+use super::super::compression::decompress;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
 use super::super::sql::{
-    SqlValue, Statement, integer, maybe_bytes, maybe_integer, maybe_text, text,
+    SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
 use super::super::tally::CountedAnswer;
 use super::answers::ContentIds;
@@ -95,15 +96,40 @@ impl NodeRow {
             && (self.checked_in < self.last_seen || self.checked_in_commit.is_some())
     }
 
-    /// Replaces what the node said last.
-    pub(super) fn take_facts(&mut self, check_in: &PreparedCheckIn) -> std::io::Result<()> {
-        let PreparedCheckIn { row, facts, .. } = check_in;
-        let Row { origin, facts: presence, .. } = &**row;
+    /// Returns the facts and trusted data of a check-in; the part that it does not say is the one that is known.
+    pub(super) async fn completed(
+        &self,
+        connection: &mut AnyConnection,
+        check_in: &PreparedCheckIn,
+    ) -> Result<Arc<PreparedFacts>, sqlx::Error> {
+        let facts = &check_in.facts;
+        if check_in.row.said == SaidPart::Both {
+            return Ok(Arc::clone(facts));
+        }
+        if let Some(known) = self.unsaved_facts() {
+            return Ok(Arc::new(facts.completed(Some(known.text()))));
+        }
+        let Some(id) = self.id else { return Ok(Arc::new(facts.completed(None))) };
+        let select = Statement::new("SELECT body FROM facts WHERE node = ").value(id);
+        let body = select.first(connection).await?.map(|it| bytes(&it, 0)).transpose()?;
+        let most = usize::try_from(self.raw_bytes).unwrap_or_default();
+        // What cannot be read any more is not known.
+        let known = body.and_then(|it| decompress(&it, most).ok());
+        Ok(Arc::new(facts.completed(known.as_deref())))
+    }
+
+    /// Replaces what the node said last, by facts and trusted data that are as a check-in left them.
+    pub(super) fn take_facts(
+        &mut self,
+        check_in: &PreparedCheckIn,
+        facts: &Arc<PreparedFacts>,
+    ) -> std::io::Result<()> {
+        let Row { origin, .. } = &*check_in.row;
         self.checked_in = origin.time.as_microsecond();
         self.checked_in_commit = origin.commit.map(|it| it.as_bytes().to_vec());
         // PostgreSQL has no text with a NUL, and no agent sends one.
         self.transaction_uuid = origin.transaction_uuid.clone().map(|it| it.replace('\0', ""));
-        self.has_facts = *presence == FactsPresence::Some;
+        self.has_facts = facts.has_facts();
         if self.id.is_none() || self.facts_hash != facts.hash {
             let stored = facts.compressed()?.len();
             self.stored_bytes = i64::try_from(stored).unwrap_or(i64::MAX);

@@ -134,7 +134,7 @@ fn a_fact_called_trusted_is_dropped_where_an_enc_asks() {
     // A hash of facts alone.
     let flat = json!({"trusted": {"role": "web"}, "kernel": "Linux"}).to_string();
     let refused = daemon.request("POST", "/enc/flat", &flat);
-    assert_eq!(refused.status, 400);
+    assert_eq!((refused.status, &refused.json()["kind"]), (400, &json!("schema-violation")));
     assert!(refused.body.contains("put facts below `fact`"), "{}", refused.body);
     let trusted = json!({"trusted": {"role": "web"}, "environment": "production"}).to_string();
     assert_eq!(daemon.request("POST", "/enc/liar", &trusted).status, 200);

@@ -136,3 +136,44 @@ fn what_is_not_stored_is_asked_of_the_facts_directory() {
     let kept = daemon.get("/v1/nodes/web2?facts=true").json();
     assert_eq!((&kept["fact"], &kept["trusted"]), (&json!({"[stored paths]": []}), &json!({})));
 }
+
+/// A request that brings one part of a node says nothing of the other.
+#[test]
+fn what_was_left_out_is_not_there_when_another_part_comes() {
+    let repository = repository(&RULES);
+    let stored = ["--store-facts", "mentioned", "--interval", "50ms"];
+    let daemon = Daemon::start(&[&["--repo", &repository.text_path()], &stored[..]].concat());
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &body()).status, 200);
+    let reads = [RULES[0], "kernel = x", "trusted.extensions.pp_zone = z"];
+    let next = commit(&repository, "other rules", &reads);
+    daemon.wait_until("the commit is live", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == next.as_str()
+    });
+    let trusted = json!({"trusted": {"extensions": {"pp_zone": "z"}}}).to_string();
+    let upload = json!({"name": "web1", "facts": {"kernel": "Linux"}}).to_string();
+    let kernel = "500 rule-evaluation-error kernel";
+    let zone = "500 rule-evaluation-error trusted.extensions.pp_zone";
+    // The facts are those of the first commit, which did not read the kernel.
+    for _ in 0..2 {
+        assert_eq!(daemon.request("POST", "/enc/web1", &trusted).status, 500);
+        assert_eq!(classes(&daemon, "/enc/web1"), kernel);
+    }
+    assert_eq!(daemon.request("POST", "/api/hosts/facts", &upload).status, 201);
+    // Now all are known: the trusted data came before.
+    assert_eq!(classes(&daemon, "/enc/web1"), "c2");
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web2", &body()).status, 200);
+    let former = commit(&repository, "former rules", &RULES);
+    daemon.wait_until("the commit is live", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == former.as_str()
+    });
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web2", &body()).status, 200);
+    let next = commit(&repository, "other rules again", &reads);
+    daemon.wait_until("the commit is live", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == next.as_str()
+    });
+    let upload = upload.replace("web1", "web2");
+    for _ in 0..2 {
+        assert_eq!(daemon.request("POST", "/api/hosts/facts", &upload).status, 201);
+        assert_eq!(classes(&daemon, "/enc/web2"), zone);
+    }
+}

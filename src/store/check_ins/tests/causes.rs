@@ -60,6 +60,7 @@ fn answer(
             answered: Some(answered),
             node: &Node::named("n"),
             facts: NotedFacts::Elsewhere,
+            said: SaidPart::Both,
         });
         return;
     };
@@ -72,6 +73,7 @@ fn answer(
         name: "n",
         fact: &facts.to_string(),
         trusted: "{}",
+        said: SaidPart::Both,
         form: CommitForm::new(&form, || Arc::clone(snapshot.mentioned())),
     });
 }

@@ -211,9 +211,9 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nodes.sqlite");
     let store = opened(Some(&path));
-    let snapshot = history::snapshot(1, &[]);
-    history::ask(&store, 1, &snapshot, &history::node("a", &json!({"a": 1})));
-    history::ask(&store, 1, &snapshot, &history::node("c", &json!({"a": 1})));
+    let snapshot = snapshot(1, &[]);
+    ask(&store, 1, &snapshot, &node("a", &json!({"a": 1})));
+    ask(&store, 1, &snapshot, &node("c", &json!({"a": 1})));
     store.note(&check_in("d", 1));
     store.0.writer.take_turn().unwrap();
     let database = store.0.file.database().unwrap();

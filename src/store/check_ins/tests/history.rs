@@ -70,6 +70,7 @@ pub(super) fn ask(
         answered: Some(answered),
         node,
         facts: crate::store::NotedFacts::OfNode,
+        said: SaidPart::Both,
     });
     record
 }

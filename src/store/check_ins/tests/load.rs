@@ -127,6 +127,7 @@ fn a_check_in_that_waits_is_read_as_it_will_be_stored() {
         name: "a",
         fact: r#"{"os":{"family":"Debian","secret":"hunter2-hunter2"}}"#,
         trusted: "{}",
+        said: SaidPart::Both,
         form: CommitForm::new(&form, Arc::default),
     });
     for _ in 0..2 {
