@@ -19,8 +19,8 @@ use clade::internals::hierarchy::{Estate, Hierarchy, root_group};
 use clade::internals::model::{CommitId, Interpolation, Node};
 use clade::internals::snapshot::Snapshot;
 use clade::internals::store::{
-    Answered, Certname, CheckIns, NodeFilter, NodeRange, Received, StoreLimits, StoreLocation,
-    StoreSettings,
+    Answered, Certname, CheckIns, NodeFilter, NodeRange, Received, SaidPart, StoreLimits,
+    StoreLocation, StoreSettings,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -147,6 +147,7 @@ fn ask(store: &CheckIns, name: &str, snapshot: &Arc<Snapshot>, facts: &Value, ti
         name,
         fact: &text,
         trusted: "{\"authenticated\":\"remote\",\"certname\":\"n\",\"extensions\":{}}",
+        said: SaidPart::Both,
         form: None,
     });
 }

@@ -39,7 +39,7 @@ internals! {
     config: PuppetSettings;
     facts: Unlimited read_facts;
     store: AnswerSummary Answered Certname CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
-        Received ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
+        Received SaidPart ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
     telemetry: Description Metrics;
 }
 

@@ -48,7 +48,7 @@ mod view;
 mod writer;
 
 pub use check_in::{
-    Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored,
+    Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, SaidPart, Stored,
 };
 pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, after};

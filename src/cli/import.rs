@@ -17,6 +17,7 @@ use super::client::IdentityArgs;
 use super::output::Output;
 use crate::client::{Client, Timeouts};
 use crate::hierarchy::Hierarchy;
+use crate::wording::counted;
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
 #[derive(Debug, Args)]
@@ -61,7 +62,11 @@ impl ImportCommand {
             .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
         let count = target.write(&hierarchy)?;
         interpolation::set(&self.directory, &hierarchy, output)?;
-        output.note(&format!("{count} groups written below {}", target.path.display()));
+        output.note(&format!(
+            "{} written below {}",
+            counted(count, "group"),
+            target.path.display()
+        ));
         Ok(Exit::Fine)
     }
 

@@ -71,6 +71,14 @@ impl CommitAnswer {
         Ok(Self::Known(Box::new(Document::of(reply, daemon)?)))
     }
 
+    /// Says what is known of the commit; nothing of one that the daemon does not have.
+    fn describe(&self) -> String {
+        match self {
+            Self::NotSeen => String::new(),
+            Self::Known(commit) => describe(&commit.read),
+        }
+    }
+
     /// Returns what became of the commit, if the daemon has it.
     fn state(&self) -> Option<CommitState> {
         match self {
@@ -208,24 +216,30 @@ impl WaitCommand {
         loop {
             let answer = CommitAnswer::ask(&daemon, &self.commit)?;
             check_seen(&answer, &self.commit, &daemon)?;
-            let end = match answer.state() {
-                // Whether it is valid does not change.
-                Some(CommitState::Older) if !is_asked => {
-                    let is_invalid = is_invalid(&daemon, &answer);
-                    is_asked = is_invalid.is_some();
-                    is_invalid.unwrap_or_default().then_some(Exit::Findings)
+            let state = answer.state();
+            // Those were never built here. Whether they are valid does not change.
+            if !is_asked
+                && matches!(state, Some(CommitState::Older | CommitState::Superseded { .. }))
+            {
+                let is_invalid = is_invalid(&daemon, &answer);
+                is_asked = is_invalid.is_some();
+                if is_invalid == Some(true) {
+                    output.notes(&answer.describe());
+                    return Ok(Exit::Findings);
                 }
+            }
+            let end = match state {
                 // What was live was live; what came after it is another question.
                 Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
                 Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
                 // The daemon answers with a newer commit that contains it.
-                Some(CommitState::Superseded { by, .. }) => superseded(&daemon, by)?,
+                Some(CommitState::Superseded { by, .. }) if is_asked => {
+                    superseded(&daemon, by, output)?
+                }
                 _ => None,
             };
             if let Some(exit) = end {
-                if let CommitAnswer::Known(commit) = &answer {
-                    output.notes(&describe(&commit.read));
-                }
+                output.notes(&answer.describe());
                 return Ok(exit);
             }
             if began.elapsed() >= self.timeout {
@@ -241,8 +255,8 @@ impl WaitCommand {
     }
 }
 
-/// Returns whether a commit from before the daemon followed the branch never answers since it is not valid, or not signed
-/// as it must be; none where the daemon does not say so now. It finds out when it is asked for an answer from the commit.
+/// Returns whether a commit that the daemon did not build never answers since it is not valid, or not signed as it must
+/// be; none where the daemon does not say so now. It finds out when it is asked for an answer from the commit.
 fn is_invalid(daemon: &Client, answer: &CommitAnswer) -> Option<bool> {
     let CommitAnswer::Known(commit) = answer else { return None };
     if !commit.read.valid {
@@ -254,11 +268,15 @@ fn is_invalid(daemon: &Client, answer: &CommitAnswer) -> Option<bool> {
     (!is_of_the_moment).then(|| error_kind(&reply) == Some(ErrorKind::InvalidCommit))
 }
 
-/// A commit that was overtaken answers as soon as the one that overtook it does.
-fn superseded(daemon: &Client, by: CommitId) -> Result<Option<Exit>> {
-    Ok(match CommitAnswer::ask(daemon, &by.to_string())?.state() {
+/// A commit that was overtaken answers as soon as the one that overtook it does, and never where that is rejected.
+fn superseded(daemon: &Client, by: CommitId, output: &mut Output) -> Result<Option<Exit>> {
+    let answer = CommitAnswer::ask(daemon, &by.to_string())?;
+    Ok(match answer.state() {
         Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
-        Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
+        Some(CommitState::Rejected { .. }) => {
+            output.notes(&answer.describe());
+            Some(Exit::Findings)
+        }
         _ => None,
     })
 }

@@ -166,13 +166,14 @@ impl<'t> Belonging<'t> {
         });
         let mut above = false;
         let mut homes = Vec::new();
+        let touching = if is_top { self.touching(gap, next_line) } else { gap.len() };
         for (number, line) in gap.iter().copied().enumerate() {
             let text = self.lines.get(line).copied().unwrap_or_default();
             let column = text.len() - text.trim_start().len();
             above |= match below {
                 None => false,
                 Some(_) if comment::is_ignore(text) => true,
-                Some(_) if is_top => self.touches(gap.get(number..).unwrap_or_default(), next_line),
+                Some(_) if is_top => number >= touching,
                 Some(item) => column <= item.column || previous.is_none(),
             };
             homes.push(match (above, around, previous) {
@@ -193,13 +194,14 @@ impl<'t> Belonging<'t> {
         !between.iter().any(|it| is_marker(it))
     }
 
-    /// Returns whether comments stand right above a line, and none of them is for the whole file.
-    fn touches(&self, comments: &[usize], next: usize) -> bool {
-        let is_for_editors = |line: &usize| {
-            self.lines.get(*line).is_some_and(|it| it.contains("yaml-language-server"))
+    /// Returns from which of some comments on they stand right above a line, and none of them is for the whole file.
+    fn touching(&self, comments: &[usize], next: usize) -> usize {
+        let is_for_editors = |line: usize| {
+            self.lines.get(line).is_some_and(|it| it.contains("yaml-language-server"))
         };
-        comments.first().is_some_and(|first| first + comments.len() == next)
-            && !comments.iter().any(is_for_editors)
+        let from_below = comments.iter().rev().zip((0..next).rev());
+        let above = from_below.take_while(|(line, at)| **line == *at && !is_for_editors(**line));
+        comments.len() - above.count()
     }
 
     /// Returns the innermost item with `previous` inside, or that item, that is indented less.

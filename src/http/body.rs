@@ -132,14 +132,14 @@ pub(super) fn to_json_within(bytes: &[u8], most: usize) -> Result<Value, ApiErro
     to_json(bytes)
 }
 
-/// Reads a body that says what groups are, as a schema says it.
+/// Reads a body that says what groups are, as a schema says it; an empty one is `None`.
 pub(super) async fn read_groups(
     body: Body,
     most: usize,
     schema: &'static str,
-) -> Result<Value, ApiError> {
-    let Some(bytes) = read(body).await? else { return Ok(Value::default()) };
-    BODIES.run(bytes.len(), move || to_groups(&bytes, most, schema)).await?
+) -> Result<Option<Value>, ApiError> {
+    let Some(bytes) = read(body).await? else { return Ok(None) };
+    BODIES.run(bytes.len(), move || to_groups(&bytes, most, schema).map(Some)).await?
 }
 
 /// Reads the bytes of a body that says what groups are; the numbers of these must fit into files.

@@ -11,7 +11,9 @@ use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::masking::CommitForm;
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{Answered, Certname, CheckIns, Noted, NotedFacts, Received, SaidPart, StoreError};
+use crate::store::{
+    Answered, Certname, CheckIns, Noted, NotedFacts, Received, SaidPart, StoreError,
+};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ fn id_of(text: &str) -> Result<GroupId, ApiError> {
     ),
 )]
 pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
-    let body = read_groups(body, NODE_VALUES, "Group").await?;
+    let body = read_groups(body, NODE_VALUES, "Group").await?.unwrap_or_default();
     let id = GroupId::from_random(fastrand::u128(..));
     writing.perform(body, |body| Operation::Create { id, body }).await
 }
@@ -58,7 +58,7 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let body = read_groups(body, NODE_VALUES, "Group").await?;
+    let body = read_groups(body, NODE_VALUES, "Group").await?.unwrap_or_default();
     writing.perform(body, |body| Operation::Put { id, body }).await
 }
 
@@ -81,7 +81,8 @@ pub(super) async fn edit(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let delta = read_groups(body, NODE_VALUES, "Group").await?;
+    // No body changes nothing, as in Puppet Enterprise.
+    let delta = read_groups(body, NODE_VALUES, "Group").await?.unwrap_or_else(|| json!({}));
     writing.perform(delta, |delta| Operation::Edit { id, delta }).await
 }
 
@@ -191,7 +192,7 @@ pub(super) async fn unpin_from_all(
     ),
 )]
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
-    let body = read_groups(body, HIERARCHY_VALUES, "[Group]").await?;
+    let body = read_groups(body, HIERARCHY_VALUES, "[Group]").await?.unwrap_or_default();
     writing.perform(body, |body| Operation::Import { body }).await
 }
 

@@ -73,8 +73,9 @@ pub fn stored_of(map: &Map<String, Value>, paths: Vec<Value>) -> Vec<Value> {
             _ => known.insert(path.as_slice()),
         };
     }
-    let is_in_whole =
-        |steps: &[Value]| (0..=steps.len()).any(|it| steps.get(..it).is_some_and(|it| whole.contains(it)));
+    let is_in_whole = |steps: &[Value]| {
+        (0..=steps.len()).any(|it| steps.get(..it).is_some_and(|it| whole.contains(it)))
+    };
     let is_stored = |path: &Value| match path.as_array().map(Vec::as_slice) {
         Some([steps @ .., Value::Bool(true)]) => is_in_whole(steps),
         Some(steps) => known.contains(steps) || is_in_whole(steps),

@@ -59,6 +59,8 @@ pub enum CommitState {
 pub(super) struct Surroundings<'a> {
     pub(super) head: Option<CommitId>,
     pub(super) held: Option<CommitId>,
+    /// The commit that answered before the journal was read: the journal knows of the next one first.
+    pub(super) answering: Option<CommitId>,
     /// Whether the first commit is an ancestor of the second, or the same.
     pub(super) is_ancestor: &'a dyn Fn(CommitId, CommitId) -> bool,
 }
@@ -73,6 +75,14 @@ impl CommitState {
             let is_held = around.held == Some(commit);
             Self::decided(commit, records).filter(|_| !is_held)
         };
+        let is_answering = around.answering == Some(commit);
+        match live {
+            Some(Self::Live { since }) if !is_answering => {
+                return Self::Pending { since: Some(since) };
+            }
+            Some(Self::Replaced { since, .. }) if is_answering => return Self::Live { since },
+            _ => {}
+        }
         if let Some(decided) = live.or_else(decided) {
             return decided;
         }
@@ -217,6 +227,7 @@ mod tests {
         let around = Surroundings {
             head: Some(commit(9)),
             held: Some(commit(8)),
+            answering: Some(commit(7)),
             is_ancestor: &is_ancestor,
         };
         for (digit, expected) in [
@@ -239,5 +250,10 @@ mod tests {
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
         assert_eq!(word(CommitState::of(commit(9), &journal, before)), "pending");
+        // One that the journal has as live, while the one before still answers.
+        let swapping = Surroundings { answering: Some(commit(2)), ..around };
+        for (digit, expected) in [(2, "live"), (7, "pending"), (4, "rejected")] {
+            assert_eq!(word(CommitState::of(commit(digit), &journal, swapping)), expected);
+        }
     }
 }

@@ -262,7 +262,8 @@ impl CommitLookup {
             (state.head(), state.waiting())
         };
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
-        let around = Surroundings { head, held, is_ancestor: &is_ancestor };
+        let answering = self.live.commit();
+        let around = Surroundings { head, held, answering, is_ancestor: &is_ancestor };
         CommitState::of(commit, &self.recorder.journal(), around)
     }
 }

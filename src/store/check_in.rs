@@ -356,8 +356,9 @@ impl From<Row> for QueuedRow {
 impl From<Received<'_>> for QueuedRow {
     fn from(received: Received<'_>) -> Self {
         let facts = FactsPresence::of(NotedFacts::OfNode, || !received.has_facts());
-        let Received { time, transaction_uuid, commit, answered, fact, trusted, said, form, .. } =
-            received;
+        let Received {
+            time, transaction_uuid, commit, answered, fact, trusted, said, form, ..
+        } = received;
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
         let row = Arc::new(Row { body, facts_end, origin, facts, said, answered });

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::check_in::{
-    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row, SaidPart,
-    Stored,
+    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row,
+    SaidPart, Stored,
 };
 use super::counts::{FleetVersion, StoredNodeCounts};
 use super::database::Database;
@@ -495,9 +495,8 @@ impl Inner {
             return Ok(None);
         }
         let waiting = self.pending.queue().get(name);
-        let is_whole = |it: &&Fresh| {
-            it.row.facts() == FactsPresence::Some && it.row.said() == SaidPart::Both
-        };
+        let is_whole =
+            |it: &&Fresh| it.row.facts() == FactsPresence::Some && it.row.said() == SaidPart::Both;
         if let Some(fresh) = waiting.as_ref().filter(is_whole) {
             return admit_and_read(&fresh.row.stored()).map(Some);
         }

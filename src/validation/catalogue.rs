@@ -1,11 +1,12 @@
 //! Environments and their class catalogues as written.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::file_reader::FileReader;
 use super::individual::{first_of_each, single, stem};
-use crate::diagnostic::{Diagnostic, Kind, Place, closest};
+use crate::diagnostic::{Diagnostic, Kind, KnownNames, Place};
 use crate::document::{Content, Node, Span};
 use crate::hierarchy::Catalogue;
 use crate::model::{AGENT_SPECIFIED, ClassName, EnvironmentName, Key, Table, Value};
@@ -110,6 +111,7 @@ fn read_class(
     let parameters: Table<Key, Value> =
         node.take("parameters").map(|it| reader.values(it, "`parameters`")).unwrap_or_default();
     let mut types = Vec::new();
+    let names = LazyCell::new(|| KnownNames::new(parameters.keys().map(Key::as_str)));
     for entry in node.get("types").map(|it| reader.free_mapping(it, "`types`")).unwrap_or_default()
     {
         let Some(data_type) = reader.parsed::<DataType>(&entry.value, "a type") else { continue };
@@ -117,7 +119,7 @@ fn read_class(
             Some((parameter, _)) => types.push((parameter.clone(), data_type)),
             None => {
                 let message = format!("`{}` has a type, but is not in `parameters`", entry.key);
-                let similar = closest(&entry.key, parameters.keys().map(Key::as_str));
+                let similar = names.closest(&entry.key);
                 reader.add(Kind::SchemaViolation, entry.key_span, message).help =
                     Some(similar.map_or_else(
                         || "write the parameter with its default, or null".to_owned(),
@@ -126,6 +128,7 @@ fn read_class(
             }
         }
     }
+    drop(names);
     (parameters, types.into_iter().collect())
 }
 

@@ -27,7 +27,7 @@ use rayon::prelude::*;
 
 pub(super) use affected::{Affected, Selection};
 pub(super) use check::{Check, Finding, Findings, Run};
-pub(super) use context::{CheckContext, ClassNames};
+pub(super) use context::{CatalogueNames, CheckContext};
 use scope::FindingScope;
 
 use super::gather::sort_findings;

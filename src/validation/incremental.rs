@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::catalogue::Catalogues;
 use super::checked::Checked;
-use super::checks::{self, Affected, CheckContext, ClassNames};
+use super::checks::{self, Affected, CatalogueNames, CheckContext};
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
@@ -74,7 +74,7 @@ impl Checked {
         let context = CheckContext {
             hierarchy: &hierarchy,
             catalogues: &catalogues,
-            names: ClassNames::default(),
+            names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: None },
             policy: self.layout.policy,
             interpolation: self.layout.interpolation,

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::catalogue::{Catalogues, EnvironmentFile};
 use super::checked::Checked;
-use super::checks::{self, CheckContext, ClassNames, Finding};
+use super::checks::{self, CatalogueNames, CheckContext, Finding};
 use super::commit::{dropped, no_groups, too_large};
 use super::evidence::of_tests;
 use super::file_list::FileList;
@@ -100,7 +100,7 @@ pub fn check(
         let context = CheckContext {
             hierarchy: &estate.hierarchy,
             catalogues: &catalogues,
-            names: ClassNames::default(),
+            names: CatalogueNames::default(),
             places,
             policy: layout.policy,
             interpolation: layout.interpolation,

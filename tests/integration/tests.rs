@@ -104,6 +104,23 @@ fn the_outcome_is_written_as_junit_and_json() {
     insta::assert_snapshot!(format!("{:#}", document["tests"][1]));
 }
 
+/// No XML has these characters, not even escaped.
+#[test]
+fn names_and_messages_of_tests_are_written_as_xml_can_say_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let tests = "- {name: \"x\\uFFFE\\u001B\", node: n, expect: {variables: {\"v\\uFFFF\": 1}}}\n";
+    for (path, content) in [("groups/g.yaml", "name: A\n"), ("tests/t.yaml", tests)] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let mut command = clade(&["test", "--format", "junit"]);
+    let done = Done::from(command.current_dir(directory.path()).output().unwrap());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stdout.contains("name=\"x"), "{}", done.stdout);
+    assert!(!done.stdout.contains(['\u{FFFE}', '\u{FFFF}', '\u{1B}']), "{}", done.stdout);
+}
+
 #[test]
 fn expectations_are_written_from_what_comes_out() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,6 +13,7 @@ use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::config::parse_duration;
 use crate::puppet::Published;
 use crate::puppet_server::{ClassList, PuppetServer};
+use crate::wording::counted;
 
 /// Fetch the classes of an environment from a Puppet Server
 ///
@@ -56,7 +57,7 @@ impl PullCommand {
             output.note(&reason);
         }
         report_broken(&broken, self.target.skip_broken, output)?;
-        let count = format!("{} classes", catalogue.count());
+        let count = counted(catalogue.count(), "class");
         self.target.write(&file, &catalogue, WrittenBy::Pull, &count, output)
     }
 }

@@ -14,6 +14,7 @@ use super::catalogue::{CatalogueTarget, report_broken, shown};
 use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::config::{read_bounded, read_bounded_text};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
+use crate::wording::counted;
 
 /// Read the classes from the code of an environment: a control repository, or a `code` directory
 /// with `environments`
@@ -75,7 +76,9 @@ impl ScanCommand {
         let sources: Vec<CodeFile> = paths.into_par_iter().map(read_source).collect();
         let (catalogue, broken) = collect(sources, &root, output);
         report_broken(&broken, self.target.skip_broken, output)?;
-        let count = format!("{} classes of {} modules", catalogue.count(), modules.len());
+        let [classes, modules] = [(catalogue.count(), "class"), (modules.len(), "module")]
+            .map(|(it, one)| counted(it, one));
+        let count = format!("{classes} of {modules}");
         self.target.write(&file, &catalogue, WrittenBy::Scan, &count, output)
     }
 

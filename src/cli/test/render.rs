@@ -85,7 +85,7 @@ pub(super) fn junit(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     report.set_time(Duration::ZERO);
     for of_file in verdicts.chunk_by(|a, b| a.test.place.file == b.test.place.file) {
         let Some(first) = of_file.first() else { continue };
-        let file = format!("{prefix}{}", first.test.place.file);
+        let file = format!("{prefix}{}", visible(&first.test.place.file));
         let mut suite = TestSuite::new(file.as_str());
         suite.set_time(Duration::ZERO);
         for verdict in of_file {
@@ -93,14 +93,14 @@ pub(super) fn junit(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
                 None => TestCaseStatus::success(),
                 Some(mismatch) => {
                     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                    status.set_message(mismatch.message.as_str());
+                    status.set_message(visible(&mismatch.message).as_ref());
                     status.set_type("expectation");
                     let place = place(verdict, prefix);
                     status.set_description(format!("{place}\n{}", lines(verdict).join("\n")));
                     status
                 }
             };
-            let mut case = TestCase::new(verdict.test.name.as_str(), status);
+            let mut case = TestCase::new(visible(&verdict.test.name).as_ref(), status);
             case.set_classname(file.as_str());
             case.set_time(Duration::ZERO);
             suite.add_test_case(case);

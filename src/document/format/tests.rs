@@ -27,6 +27,16 @@ fn keys_are_put_in_order_with_their_comments() {
     "##);
 }
 
+#[expect(clippy::disallowed_methods, reason = "the time is measured")]
+#[test]
+fn comments_above_the_first_key_are_each_seen_once() {
+    let text = format!("{}name: A\n", "# x\n".repeat(40_000));
+    let began = std::time::Instant::now();
+    assert_eq!(format(&text, ORDER).unwrap(), text);
+    // Half a second in a debug build; with a look at each from each it was more than a minute.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+}
+
 #[test]
 fn every_blank_of_a_text_counts() {
     let text = "classes:\n    a:\n        t: |\n            x  \n\n\n              y\n        u: >-\n          z\nname: A\n---\nname: B\n";

@@ -278,7 +278,10 @@ fn what_a_request_does_not_say_of_a_node_stays(database: TestedDatabase) {
     };
     let known = || {
         let known = store.get("n").unwrap().check_in.unwrap().node;
-        (known.fact.get("n").and_then(Value::as_i64), known.trusted.get("t").and_then(Value::as_i64))
+        (
+            known.fact.get("n").and_then(Value::as_i64),
+            known.trusted.get("t").and_then(Value::as_i64),
+        )
     };
     let write = || {
         store.0.writer.take_turn().unwrap();

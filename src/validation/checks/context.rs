@@ -1,5 +1,7 @@
 //! What groups are checked against.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::catalogue::Catalogues;
@@ -9,13 +11,13 @@ use super::super::search::Search;
 use crate::diagnostic::KnownNames;
 use crate::hierarchy::{Catalogue, Hierarchy};
 use crate::java_regex::Automata;
-use crate::model::{ClassName, Interpolation, Meter};
+use crate::model::{ClassName, Interpolation, Key, Meter, Table, Value};
 
 /// What groups are checked against.
 pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) hierarchy: &'r Hierarchy,
     pub(in crate::validation) catalogues: &'r Catalogues,
-    pub(in crate::validation) names: ClassNames<'r>,
+    pub(in crate::validation) names: CatalogueNames<'r>,
     pub(in crate::validation) places: Places<'r>,
     pub(in crate::validation) policy: ValidationPolicy,
     pub(in crate::validation) interpolation: Interpolation,
@@ -24,17 +26,55 @@ pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) meter: &'r Meter,
 }
 
-/// The names of the classes of a catalogue, that of which a similar one was last looked for: thousands of
-/// classes may be missing in it.
-#[derive(Default)]
-pub(in crate::validation) struct ClassNames<'r>(Mutex<Option<(&'r Catalogue, KnownNames<'r>)>>);
+/// For how many classes and parameters that are missing others are looked for that may be meant: each is compared with all.
+/// Of more it depends on the threads for which.
+const SUGGESTED: usize = 1_000;
 
-impl<'r> ClassNames<'r> {
+/// How many lists of names are prepared at a time.
+const PREPARED: usize = 4;
+
+/// The names of classes and of the parameters of classes, which others may have been meant to be.
+#[derive(Default)]
+pub(in crate::validation) struct CatalogueNames<'r> {
+    /// For how many names similar ones were looked for.
+    suggested: AtomicUsize,
+    /// Those that were looked through last, by the place of their table.
+    prepared: Mutex<VecDeque<(usize, KnownNames<'r>)>>,
+}
+
+impl<'r> CatalogueNames<'r> {
     /// Returns the class of a catalogue that is most like a name, if one is like it at all.
-    pub(super) fn closest(&self, wanted: &str, catalogue: &'r Catalogue) -> Option<&'r str> {
-        let mut last = self.0.lock().ok()?;
-        let known = last.take().filter(|(it, _)| std::ptr::eq(*it, catalogue));
-        let names = || KnownNames::new(catalogue.classes.keys().map(ClassName::as_str));
-        last.insert(known.unwrap_or_else(|| (catalogue, names()))).1.closest(wanted)
+    pub(super) fn class(&self, wanted: &str, catalogue: &'r Catalogue) -> Option<&'r str> {
+        let classes = &catalogue.classes;
+        let names = || KnownNames::new(classes.keys().map(ClassName::as_str));
+        self.closest(wanted, std::ptr::from_ref(classes).addr(), names)
+    }
+
+    /// Returns the parameter of a class that is most like a name, if one is like it at all.
+    pub(super) fn parameter(
+        &self,
+        wanted: &str,
+        parameters: &'r Table<Key, Value>,
+    ) -> Option<&'r str> {
+        let names = || KnownNames::new(parameters.keys().map(Key::as_str));
+        self.closest(wanted, std::ptr::from_ref(parameters).addr(), names)
+    }
+
+    fn closest(
+        &self,
+        wanted: &str,
+        place: usize,
+        names: impl FnOnce() -> KnownNames<'r>,
+    ) -> Option<&'r str> {
+        if self.suggested.fetch_add(1, Ordering::Relaxed) >= SUGGESTED {
+            return None;
+        }
+        let mut prepared = self.prepared.lock().ok()?;
+        if let Some((_, known)) = prepared.iter().find(|(it, _)| *it == place) {
+            return known.closest(wanted);
+        }
+        prepared.truncate(PREPARED - 1);
+        prepared.push_front((place, names()));
+        prepared.front()?.1.closest(wanted)
     }
 }

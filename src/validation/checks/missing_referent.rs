@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::class_use::ClassUse;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
-use crate::diagnostic::{Diagnostic, Kind, closest};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Catalogue, GroupIndex, has_parameter};
-use crate::model::{EnvironmentName, Key};
+use crate::model::EnvironmentName;
 
 pub(super) const CHECK: Check = Check {
     kinds: &[Kind::MissingClass, Kind::MissingParameter],
@@ -67,15 +67,15 @@ fn report<'r>(
     let (kind, place, message, similar) = match parameter {
         None => {
             let message = format!("the environment `{environment}` has no class `{class}`");
-            let similar = context.names.closest(class.as_str(), catalogue);
+            let similar = context.names.class(class.as_str(), catalogue);
             (Kind::MissingClass, file.class_place(class)?, message, similar)
         }
         Some(parameter) => {
-            let known = catalogue.classes.get(*class)?.keys().map(Key::as_str);
+            let known = catalogue.classes.get(*class)?;
             let message = format!(
                 "the class `{class}` has no parameter `{parameter}` in the environment `{environment}`"
             );
-            let similar = closest(parameter.as_str(), known);
+            let similar = context.names.parameter(parameter.as_str(), known);
             (Kind::MissingParameter, file.parameter_place(class, parameter)?, message, similar)
         }
     };

@@ -42,22 +42,25 @@ fn every_state_of_a_commit_is_reported() {
     assert!(said.contains(" bad (Ada)\nrejected at "), "{said}");
     assert!(said.contains("groups/bad.yaml:2:9: error[missing-parent]: "), "{said}");
 
-    // Two commits that arrive at once: the first is never built.
-    let (between, good) = {
+    // Three commits that arrive at once: only the last is built.
+    let (overtaken, between, good) = {
         let objects = &[("groups/bad.yaml", ""), ("groups/c.yaml", "name: C\n")];
         let branch = repository.git().find_branch("main", git2::BranchType::Local).unwrap();
         let tip = branch.get().peel_to_commit().unwrap();
         repository.git().branch("side", &tip, true).unwrap();
         repository.git().set_head("refs/heads/side").unwrap();
+        let overtaken = repository.commit("still bad", &[("groups/c.yaml", "name: C\n")]);
         let between = repository.commit("between", objects);
         let good = repository.commit("good", &[("groups/d.yaml", "name: D\n")]);
         let good_commit = repository.git().find_commit(good.parse().unwrap()).unwrap();
         repository.git().reference("refs/heads/main", good_commit.id(), true, "").unwrap();
         repository.git().set_head("refs/heads/main").unwrap();
-        (between, good)
+        (overtaken, between, good)
     };
     assert_eq!(wait(&good, "20s"), 0);
     assert_eq!(wait(&between, "5s"), 0);
+    assert_eq!(state(&overtaken), (0, "superseded".to_owned()));
+    assert_eq!(wait(&overtaken, "5s"), 1);
     assert_eq!(state(&between), (0, "superseded".to_owned()));
     assert_eq!(state(&first), (0, "replaced".to_owned()));
     assert_eq!(state(&bad), (1, "rejected".to_owned()));

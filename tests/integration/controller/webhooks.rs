@@ -16,9 +16,13 @@ fn sign(body: &[u8]) -> String {
 }
 
 fn deliver(daemon: &Daemon, headers: &[(&str, &str)], body: &str) -> Response {
+    deliver_to(daemon, "github", headers, body)
+}
+
+fn deliver_to(daemon: &Daemon, provider: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let line = |head: String, (name, value): &(&str, &str)| head + &format!("{name}: {value}\r\n");
     let head = headers.iter().fold(String::new(), line);
-    daemon.request_with("POST", "/webhook/github", &head, body)
+    daemon.request_with("POST", &format!("/webhook/{provider}"), &head, body)
 }
 
 fn start(repository: &GitRepository, secrets: &tempfile::TempDir) -> Daemon {
@@ -80,12 +84,22 @@ fn a_signed_push_is_seen_at_once_and_once() {
     let signature = sign(b"not JSON");
     let headers = [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Delivery", "two")];
     for _ in 0..2 {
-        assert_eq!(deliver(&daemon, &headers, "not JSON").status, 400);
+        let refused = deliver(&daemon, &headers, "not JSON");
+        let body = refused.json()["details"]["body"].clone();
+        assert_eq!((refused.status, body.as_str()), (400, Some("not JSON")));
+    }
+    // What a script sends need not say what happened; all others say it.
+    let signature = sign(b"");
+    for (provider, header, status) in
+        [("generic", "X-Signature", 202), ("github", "X-Hub-Signature-256", 400)]
+    {
+        let answer = deliver_to(&daemon, provider, &[(header, signature.as_str())], "");
+        assert_eq!(answer.status, status, "{provider}: {}", answer.body);
     }
     let metrics = daemon.get("/metrics").body;
     for line in [
         "clade_webhook_requests_total{provider=\"github\",result=\"unauthenticated\"} 3",
-        "clade_webhook_requests_total{provider=\"github\",result=\"malformed\"} 2",
+        "clade_webhook_requests_total{provider=\"github\",result=\"malformed\"} 3",
         "clade_webhook_requests_total{provider=\"github\",result=\"accepted\"} 1",
         "clade_webhook_requests_total{provider=\"github\",result=\"duplicate\"} 1",
         "clade_webhook_requests_total{provider=\"github\",result=\"ignored\"} 1",

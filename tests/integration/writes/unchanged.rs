@@ -51,6 +51,24 @@ fn kind(answer: &Response) -> (u16, Option<String>) {
 }
 
 #[test]
+fn an_edit_without_a_body_changes_nothing() {
+    let writing = Writing::new("commit");
+    let daemon = writing.start();
+    let head = writing.hub.head_id();
+    let path = format!("/v1/groups/{A}");
+    let before = daemon.get(&path).json();
+    for body in ["", "{}"] {
+        let answer = daemon.request("POST", &path, body);
+        assert_eq!((answer.status, answer.json()), (200, before.clone()), "{body:?}");
+    }
+    let refused = (400, Some("schema-violation".to_owned()));
+    assert_eq!(kind(&daemon.request("POST", &path, "null")), refused);
+    // It would replace the group by none.
+    assert_eq!(kind(&daemon.request("PUT", &path, "")), refused);
+    assert_eq!(writing.hub.head_id(), head);
+}
+
+#[test]
 fn a_write_is_to_the_branch_and_to_no_other_commit() {
     let writing = Writing::new("commit");
     let daemon = writing.start();

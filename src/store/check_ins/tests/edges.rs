@@ -103,7 +103,7 @@ fn each_who_waits_hears_of_what_it_sent() {
     let [mut first, mut second] = [1, 2].map(|it| {
         let receipt = promise(it);
         // What it is answered between them keeps them apart.
-        ask(&store, i64::from(it), &snapshot, &node("n", &json!({"os": {"family": "Debian"}})));
+        ask(&store, it, &snapshot, &node("n", &json!({"os": {"family": "Debian"}})));
         receipt
     });
     let take = || store.0.pending.queue().take(256, 1);
