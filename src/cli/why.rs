@@ -268,7 +268,8 @@ fn is_invalid(daemon: &Client, answer: &CommitAnswer) -> Option<bool> {
     (!is_of_the_moment).then(|| error_kind(&reply) == Some(ErrorKind::InvalidCommit))
 }
 
-/// A commit that was overtaken answers as soon as the one that overtook it does, and never where that is rejected.
+/// A commit that was overtaken answers as soon as the one that overtook it does. Where that is rejected, so is all that came
+/// with it until a later commit is live.
 fn superseded(daemon: &Client, by: CommitId, output: &mut Output) -> Result<Option<Exit>> {
     let answer = CommitAnswer::ask(daemon, &by.to_string())?;
     Ok(match answer.state() {

@@ -73,7 +73,7 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         answered: Option<Answered>,
     ) {
-        let noted = (NotedFacts::Elsewhere, SaidPart::Both);
+        let noted = (NotedFacts::Elsewhere, SaidPart::Trusted);
         self.note(&node.without_facts(), context, answered, None, noted);
     }
 

@@ -84,7 +84,7 @@ impl CommitState {
             _ => {}
         }
         if let Some(decided) = live.or_else(decided) {
-            return decided;
+            return decided.followed(commit, records, &around);
         }
         let heads = || {
             records.iter().filter_map(|it| match it.event {
@@ -106,11 +106,23 @@ impl CommitState {
         match heads().find(|(_, head)| *head != commit && contains(*head)) {
             // The head that this daemon began with brings all of history along.
             Some((since, by)) if records.first().is_some_and(|it| it.time < since) => {
-                Self::Superseded { since, by }
+                Self::Superseded { since, by }.followed(commit, records, &around)
             }
             Some(_) => Self::Older,
             None if around.head.is_some_and(contains) => Self::Older,
             None => Self::Elsewhere,
+        }
+    }
+
+    /// Where what overtook a commit was never live, the commit that answers is what overtook it, if it contains it.
+    fn followed(self, commit: CommitId, records: &[Record], around: &Surroundings<'_>) -> Self {
+        match (self, around.answering) {
+            (Self::Superseded { since, by }, Some(answering))
+                if Self::live(by, records).is_none() && (around.is_ancestor)(commit, answering) =>
+            {
+                Self::Superseded { since, by: answering }
+            }
+            (state, _) => state,
         }
     }
 
@@ -233,9 +245,10 @@ mod tests {
         for (digit, expected) in [
             (1, "older"),
             (2, "replaced by 07"),
-            (3, "superseded by 04"),
+            // The 4 was never live.
+            (3, "superseded by 07"),
             (4, "rejected"),
-            (5, "superseded by 06"),
+            (5, "superseded by 07"),
             (6, "superseded by 07"),
             (7, "live"),
             (8, "held"),

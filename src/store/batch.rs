@@ -34,6 +34,9 @@ const SETTLES_AFTER: i64 = 600_000_000;
 /// How far apart the times of requests are that come in another order than they were noted, in microseconds.
 const ONE_MOMENT: i64 = 60_000_000;
 
+/// How many bytes of facts are in memory before those of known nodes are written, where a part of them was read again.
+const COMPLETED: usize = 16 << 20;
+
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcomes {
@@ -80,6 +83,7 @@ async fn write(
     let mut changed: BTreeMap<&str, NodeRow> = BTreeMap::new();
     let writer = late::writer(dialect, preparation.writer);
     let mut written = WriteOutcomes::default();
+    let mut completed = 0;
     for node in nodes {
         let name = node.name.as_str();
         let before = known.remove(name);
@@ -98,7 +102,13 @@ async fn write(
         if let Some(before) = before_counted {
             tally.add(before, -1);
         }
+        completed += row.unsaved_facts().map_or(0, |it| it.text().len());
         changed.insert(name, row);
+        // Parts that are completed by what is stored are counted nowhere else.
+        if node.is_part() && completed > COMPLETED {
+            NodeRow::save_facts(connection, &mut changed).await?;
+            completed = 0;
+        }
         changes.extend(noted.changes.into_iter().map(|it| (name, it)));
     }
     room.evict(connection, dialect).await?;

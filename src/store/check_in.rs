@@ -119,11 +119,6 @@ impl CheckIn {
         let FactsBody { fact, trusted } = body;
         Self { time, transaction_uuid, commit, node: Node { name: name.to_owned(), fact, trusted } }
     }
-
-    /// Returns whether it has facts.
-    pub(super) fn has_facts(&self) -> bool {
-        !self.node.fact.is_empty()
-    }
 }
 
 /// What the store knows of a node.
@@ -216,8 +211,7 @@ pub struct Received<'r> {
 impl Received<'_> {
     /// Returns whether it has facts.
     pub fn has_facts(&self) -> bool {
-        // An object without a string has no key.
-        self.fact.contains('"')
+        has_keys(self.fact)
     }
 
     /// Returns how many bytes of it wait to be written.
@@ -297,18 +291,34 @@ impl Row {
 
     /// Returns the same check-in with the part that it does not say as it is known, in the text of another row.
     pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
-        let known: RowParts<'_> =
-            known.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
+        let known = RowParts::of(known.unwrap_or_default());
         let (fact, trusted) = self.texts();
         let mut row = match self.said {
             SaidPart::Both => return self.clone(),
-            SaidPart::Facts => self.with_texts(fact, known.trusted.map_or("{}", RawValue::get)),
-            SaidPart::Trusted => self.with_texts(known.fact.map_or("{}", RawValue::get), trusted),
+            SaidPart::Facts => self.with_texts(fact, known.trusted()),
+            // Facts that decided its answer are not written in another way: a digest says whether they still are known.
+            SaidPart::Trusted if is_same_json(fact, known.fact()) => self.clone(),
+            SaidPart::Trusted => self.with_texts(known.fact(), trusted),
         };
-        // An object without a string has no key.
-        let is_empty = !row.texts().0.contains('"');
-        row.facts = FactsPresence::of(NotedFacts::OfNode, || is_empty);
+        row.facts = FactsPresence::of(NotedFacts::OfNode, || !has_keys(row.texts().0));
         row
+    }
+
+    /// Returns what is known of its node after it.
+    pub(super) fn known_after(self: Arc<Self>, known: Option<KnownRow>) -> KnownRow {
+        match (self.said, known) {
+            // A request without facts does not hide facts that are known.
+            (SaidPart::Both, Some(known))
+                if self.facts != FactsPresence::Some && known.has_facts() =>
+            {
+                known
+            }
+            (SaidPart::Both, _) => KnownRow::Fresh(self),
+            (_, known) => {
+                let known = known.as_ref().map(KnownRow::body);
+                KnownRow::Fresh(Arc::new(self.completed(known)))
+            }
+        }
     }
 
     /// Returns the facts and the trusted data, in JSON.
@@ -338,13 +348,76 @@ impl Row {
     }
 }
 
-/// The parts of the text of a row.
+/// What is known of a node.
+#[derive(Debug)]
+pub(super) enum KnownRow {
+    /// What is stored.
+    Stored {
+        origin: CheckInOrigin,
+        /// Facts and trusted data, in JSON.
+        body: Vec<u8>,
+    },
+    /// What waits to be stored.
+    Fresh(Arc<Row>),
+}
+
+impl KnownRow {
+    pub(super) fn origin(&self) -> &CheckInOrigin {
+        match self {
+            Self::Stored { origin, .. } => origin,
+            Self::Fresh(row) => &row.origin,
+        }
+    }
+
+    /// Returns facts and trusted data, in JSON.
+    pub(super) fn body(&self) -> &[u8] {
+        match self {
+            Self::Stored { body, .. } => body,
+            Self::Fresh(row) => &row.body,
+        }
+    }
+
+    fn has_facts(&self) -> bool {
+        match self {
+            Self::Stored { body, .. } => has_keys(RowParts::of(body).fact()),
+            Self::Fresh(row) => row.facts == FactsPresence::Some,
+        }
+    }
+}
+
+/// The parts of the text of a row; none of one that is damaged.
 #[derive(Debug, Default, Deserialize)]
 struct RowParts<'t> {
     #[serde(default, borrow)]
     fact: Option<&'t RawValue>,
     #[serde(default, borrow)]
     trusted: Option<&'t RawValue>,
+}
+
+impl<'t> RowParts<'t> {
+    fn of(body: &'t [u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    fn fact(&self) -> &'t str {
+        self.fact.map_or("{}", RawValue::get)
+    }
+
+    fn trusted(&self) -> &'t str {
+        self.trusted.map_or("{}", RawValue::get)
+    }
+}
+
+/// Returns whether the text of an object has a key.
+fn has_keys(object: &str) -> bool {
+    // An object without a string has none.
+    object.contains('"')
+}
+
+/// Returns whether two texts are the same JSON.
+fn is_same_json(one: &str, other: &str) -> bool {
+    let read = |text| serde_json::from_str::<Value>(text).ok();
+    one == other || read(one).is_some_and(|it| Some(it) == read(other))
 }
 
 impl From<Row> for QueuedRow {
@@ -387,17 +460,9 @@ impl QueuedRow {
         self.row.said
     }
 
-    /// Returns it after another check-in of its node that waits: with what that says beside it.
-    pub(super) fn after(&self, other: &Self) -> Option<Self> {
-        let said = match (self.said(), other.said()) {
-            (SaidPart::Both, _) => return None,
-            // It says nothing of facts that may be known.
-            (_, SaidPart::Both) if other.facts() != FactsPresence::Some => return None,
-            (one, other) if one == other => one,
-            _ => SaidPart::Both,
-        };
-        let row = self.stored().completed(Some(&other.stored().body));
-        Some(Row { said, ..row }.into())
+    /// Returns whether nothing that was known before it counts.
+    pub(super) fn is_whole(&self) -> bool {
+        self.said() == SaidPart::Both && self.facts() == FactsPresence::Some
     }
 
     /// Returns what it was answered.

@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::check_in::{
-    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row,
-    SaidPart, Stored,
+    CheckIn, CheckInOrigin, KnownRow, ListedCheckIn, Noted, QueuedRow, Received, Row, Stored,
 };
 use super::counts::{FleetVersion, StoredNodeCounts};
 use super::database::Database;
@@ -21,7 +20,7 @@ use super::listing::KnownState;
 use super::location::StoreLocation;
 use super::node_name::check_node_name;
 use super::pending::Pending;
-use super::queue::{Fresh, Receipt};
+use super::queue::Receipt;
 use super::reading::StoredRow;
 use super::scan::{SCANNED_TOGETHER, ScanExtent, ScannedNode};
 use super::settings::StoreSettings;
@@ -485,42 +484,32 @@ impl Inner {
 
     /// Returns what the row of a node says, if there is room for it.
     fn latest(&self, name: &str, room: &dyn RowRoom) -> Result<Option<CheckIn>, StoreError> {
-        let admit_and_read = |row: &Row| {
-            admit(room.admits_bytes(row.body.len()))?;
-            admit(room.admits_row(&row.body))?;
-            parse(name, &row.origin, &row.body)
-        };
         if check_name(name).is_err() {
             // No node has such a name, and PostgreSQL fails at it.
             return Ok(None);
         }
         let waiting = self.pending.queue().get(name);
-        let is_whole =
-            |it: &&Fresh| it.row.facts() == FactsPresence::Some && it.row.said() == SaidPart::Both;
-        if let Some(fresh) = waiting.as_ref().filter(is_whole) {
-            return admit_and_read(&fresh.row.stored()).map(Some);
+        let whole = waiting.iter().rposition(|it| it.row.is_whole());
+        let stored = if whole.is_none() { self.stored_row(name, room)? } else { None };
+        let counting = waiting.get(whole.unwrap_or_default()..).unwrap_or_default();
+        let known =
+            counting.iter().fold(stored, |it, fresh| Some(fresh.row.stored().known_after(it)));
+        let Some(known) = known else { return Ok(None) };
+        if let KnownRow::Fresh(row) = &known {
+            admit(room.admits_bytes(row.body.len()))?;
         }
+        admit(room.admits_row(known.body()))?;
+        parse(name, known.origin(), known.body()).map(Some)
+    }
+
+    /// Returns the row of a node, if there is room for it.
+    fn stored_row(&self, name: &str, room: &dyn RowRoom) -> Result<Option<KnownRow>, StoreError> {
         let database = self.file.database()?;
         let failed = |error| self.file.fail(&database, error);
         let bytes = database.row_bytes(name).map_err(failed)?.unwrap_or_default();
         admit(room.admits_bytes(bytes))?;
         let row = database.row(name).map_err(failed)?;
-        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.said() != SaidPart::Both) {
-            let known = row.map(|it| it.text()).transpose()?;
-            return admit_and_read(&fresh.row.stored().completed(known.as_deref())).map(Some);
-        }
-        let read = |row: StoredRow| {
-            let text = row.text()?;
-            admit(room.admits_row(&text))?;
-            parse(name, &row.origin, &text)
-        };
-        let found: Option<CheckIn> = row.map(read).transpose()?;
-        // A request without facts does not hide facts that are known.
-        match (found, waiting) {
-            (Some(found), Some(_)) if found.has_facts() => Ok(Some(found)),
-            (_, Some(fresh)) => admit_and_read(&fresh.row.stored()).map(Some),
-            (found, None) => Ok(found),
-        }
+        row.map(|it| Ok(KnownRow::Stored { body: it.text()?, origin: it.origin })).transpose()
     }
 
     /// Returns the check-in of a large row once there is room for it; none if it is gone.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
-use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row};
+use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row, SaidPart};
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
@@ -31,6 +31,13 @@ const SNAPSHOTS: usize = 2;
 pub(super) struct PreparedNode {
     pub(super) name: String,
     pub(super) check_ins: Vec<PreparedCheckIn>,
+}
+
+impl PreparedNode {
+    /// Returns whether a check-in says a part of the node alone.
+    pub(super) fn is_part(&self) -> bool {
+        self.check_ins.iter().any(|it| it.row.said != SaidPart::Both)
+    }
 }
 
 /// A check-in that is ready to be written.

@@ -40,17 +40,6 @@ impl Fresh {
     }
 }
 
-impl Fresh {
-    /// Returns it after another one of its node that is not written yet.
-    fn after(&self, other: &Self) -> Self {
-        let mut after = self.clone();
-        if let Some(row) = self.row.after(&other.row) {
-            after.row = Arc::new(row);
-        }
-        after
-    }
-}
-
 /// What was said about the keeping of a check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeping {
@@ -66,7 +55,7 @@ pub(super) struct QueuedCheckIn {
     pub(super) fresh: Fresh,
     /// When it came, or the first of those whose place it took.
     position: QueuePosition,
-    /// Who waits for it, or for those whose place it took.
+    /// Receipts of the requests that wait for it, or for those whose place it took.
     receipts: Vec<Receipt>,
     /// Given back when the check-in is dropped.
     _room: OwnedSemaphorePermit,
@@ -96,7 +85,7 @@ pub(super) struct CheckInQueue {
     /// The commits that gave answers last, the latest at the end: no other gave one that waits.
     commits: VecDeque<CommitId>,
     /// The check-ins that are being written, for reads meanwhile.
-    writing: BTreeMap<String, Fresh>,
+    writing: BTreeMap<String, Vec<Fresh>>,
     pub(super) urgency: Urgency,
     pub(super) stopping: bool,
 }
@@ -213,20 +202,11 @@ impl CheckInQueue {
         self.nodes.remove_entry(&name)
     }
 
-    /// Returns the latest that waits of a node, the latest with facts if there is one.
-    pub(super) fn get(&self, name: &str) -> Option<Fresh> {
-        let waiting = self.nodes.get(name).and_then(QueuedNode::latest);
-        let writing = self.writing.get(name);
-        let (Some(waiting), Some(writing)) = (waiting, writing) else {
-            return waiting.or(writing).cloned();
-        };
-        if waiting.row.said() == SaidPart::Both
-            && waiting.row.facts() != FactsPresence::Some
-            && writing.row.facts() == FactsPresence::Some
-        {
-            return Some(writing.clone());
-        }
-        Some(waiting.after(writing))
+    /// Returns the check-ins of a node that are being written and that wait, in the order in which they came.
+    pub(super) fn get(&self, name: &str) -> Vec<Fresh> {
+        let waiting = self.nodes.get(name).into_iter().flat_map(QueuedNode::fresh);
+        let writing = self.writing.get(name).into_iter().flatten();
+        writing.chain(waiting).cloned().collect()
     }
 
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
@@ -254,10 +234,9 @@ impl CheckInQueue {
             taken += self.take_some(&name, &mut node, bytes - taken);
             batch.nodes.insert(name, node);
         }
-        let latest = |(name, node): (&String, &QueuedNode)| {
-            node.latest().map(|it| (name.clone(), it.clone()))
-        };
-        self.writing = batch.nodes.iter().filter_map(latest).collect();
+        let fresh =
+            |(name, node): (&String, &QueuedNode)| (name.clone(), node.fresh().cloned().collect());
+        self.writing = batch.nodes.iter().map(fresh).collect();
         batch
     }
 
@@ -279,7 +258,7 @@ impl CheckInQueue {
 
     /// Forgets what was being written, and returns it: dropping so much takes time in which others need the
     /// queue.
-    pub(super) fn written(&mut self) -> BTreeMap<String, Fresh> {
+    pub(super) fn written(&mut self) -> BTreeMap<String, Vec<Fresh>> {
         std::mem::take(&mut self.writing)
     }
 
@@ -339,19 +318,18 @@ impl CheckInQueue {
 impl QueuedNode {
     /// Adds a check-in; returns the one that is not needed any more.
     fn add(&mut self, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
-        if let Some(before) = self.latest() {
-            queued.fresh = queued.fresh.after(before);
-        }
-        let node = &mut self.check_ins;
-        let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
-            let mut oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
-            node.push(queued);
-            if let (Some(oldest), Some(next)) = (&mut oldest, node.first_mut()) {
-                next.receipts.append(&mut oldest.receipts);
-            }
-            return oldest;
+        let is_replaced = |last: &&mut QueuedCheckIn| {
+            last.is_answered_as(&queued)
+                && (queued.fresh.row.is_whole() || last.fresh.row.said() == queued.fresh.row.said())
         };
-        if queued.has_facts() || !last.has_facts() {
+        let Some(last) = self.check_ins.last_mut().filter(is_replaced) else {
+            self.check_ins.push(queued);
+            let is_full = self.check_ins.len() > OF_ONE_NODE;
+            let at = is_full.then(|| self.first_superfluous()).flatten()?;
+            return Some(self.check_ins.remove(at));
+        };
+        let is_part = queued.fresh.row.said() != SaidPart::Both;
+        if is_part || queued.has_facts() || !last.has_facts() {
             if last.fresh.keeping == Keeping::Promised {
                 queued.fresh.keeping = Keeping::Promised;
             }
@@ -361,6 +339,20 @@ impl QueuedNode {
         }
         last.receipts.append(&mut queued.receipts);
         Some(queued)
+    }
+
+    /// Returns the place of the first check-in that no request waits for and of which later ones leave nothing.
+    fn first_superfluous(&self) -> Option<usize> {
+        self.check_ins.iter().enumerate().position(|(at, it)| {
+            let (row, later) = (&it.fresh.row, self.check_ins.get(at + 1..).unwrap_or_default());
+            let is_left = |later: &QueuedCheckIn| {
+                let is_same_part = later.fresh.row.said() == row.said() && !row.is_whole();
+                !is_same_part && !later.fresh.row.is_whole()
+            };
+            it.receipts.is_empty()
+                && it.fresh.keeping == Keeping::Noted
+                && !later.iter().all(is_left)
+        })
     }
 
     /// Keeps the check-ins that begin within so many bytes, and returns those after them. These have the position at
@@ -378,9 +370,8 @@ impl QueuedNode {
         Some(Self { position: check_ins.first()?.position, check_ins })
     }
 
-    fn latest(&self) -> Option<&Fresh> {
-        let with_facts = self.check_ins.iter().rev().find(|it| it.has_facts());
-        with_facts.or(self.check_ins.last()).map(|it| &it.fresh)
+    fn fresh(&self) -> impl Iterator<Item = &Fresh> {
+        self.check_ins.iter().map(|it| &it.fresh)
     }
 
     fn bytes(&self) -> usize {

@@ -251,6 +251,14 @@ impl NodeRow {
                 row.id = Some(integer(&saved, 1)?);
             }
         }
+        Self::save_facts(connection, rows).await
+    }
+
+    /// Writes the facts that changed of the nodes that have ids.
+    pub(super) async fn save_facts(
+        connection: &mut AnyConnection,
+        rows: &mut BTreeMap<&str, Self>,
+    ) -> Result<(), sqlx::Error> {
         let fresh = rows.values().filter_map(|it| it.id.zip(it.fresh_facts.as_ref()));
         let fresh = fresh.map(|(id, it)| Ok(vec![id.into(), it.compressed()?.to_vec().into()]));
         let fresh: Vec<Vec<SqlValue>> = fresh.collect::<std::io::Result<_>>()?;
@@ -260,7 +268,11 @@ impl NodeRow {
         let facts = Statement::new("INSERT INTO facts (node, body)")
             .rows(fresh)
             .text(" ON CONFLICT (node) DO UPDATE SET body = excluded.body");
-        facts.execute(connection).await.map(drop)
+        facts.execute(connection).await?;
+        for row in rows.values_mut().filter(|it| it.id.is_some()) {
+            row.fresh_facts = None;
+        }
+        Ok(())
     }
 }
 

@@ -8,11 +8,12 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::facts::Unlimited;
 use crate::model::Node;
+use crate::store::check_in::SaidPart;
 use crate::store::database::StoreLimits;
 use crate::store::opening::find_put_aside;
 use postgres_server::Postgres;
@@ -74,6 +75,7 @@ mod large;
 mod load;
 mod lost_log;
 mod paging;
+mod parts;
 mod replicas;
 mod year;
 
@@ -81,7 +83,6 @@ with_either_database! {
     a_row_is_read_when_there_is_room_for_its_size
     a_list_reads_a_large_row_alone_and_when_there_is_room_for_it
     a_large_row_that_changes_while_it_is_read_does_not_block_the_list
-    what_a_request_does_not_say_of_a_node_stays
     the_latest_check_in_of_a_node_is_kept
     a_check_in_is_the_same_with_and_without_its_facts_read
     a_row_that_would_expand_is_an_error_of_its_own
@@ -258,70 +259,6 @@ fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list(database: T
         store.for_each(&room, |it| names.push(it.name)).unwrap();
         assert_eq!(names, expected);
     }
-}
-
-fn what_a_request_does_not_say_of_a_node_stays(database: TestedDatabase) {
-    let store = opened_at(&database.fresh(), LIMITS);
-    let node = |fact: i64, trusted: i64| {
-        let mut node = check_in("n", fact).node;
-        node.trusted.insert("t".to_owned(), trusted.into());
-        node
-    };
-    let mut seconds = 0;
-    let mut time = || {
-        seconds += 1;
-        Timestamp::from_second(seconds).unwrap()
-    };
-    let mut note = |said, node: &Node| {
-        let check_in = CheckIn { time: time(), node: node.clone(), ..check_in("n", 0) };
-        store.note(Noted { said, ..Noted::from(&check_in) });
-    };
-    let known = || {
-        let known = store.get("n").unwrap().check_in.unwrap().node;
-        (
-            known.fact.get("n").and_then(Value::as_i64),
-            known.trusted.get("t").and_then(Value::as_i64),
-        )
-    };
-    let write = || {
-        store.0.writer.take_turn().unwrap();
-    };
-    // What such a request was answered by is older than what is known when it comes.
-    let stale = |trusted| node(0, trusted);
-    for begins in ["waiting", "written"] {
-        let mut step = |said, node: &Node, expected: (i64, i64)| {
-            note(said, node);
-            if begins == "written" {
-                write();
-            }
-            assert_eq!(known(), (Some(expected.0), Some(expected.1)), "{begins}: {said:?}");
-        };
-        step(SaidPart::Both, &node(1, 1), (1, 1));
-        step(SaidPart::Trusted, &stale(2), (1, 2));
-        step(SaidPart::Facts, &node(2, 0), (2, 2));
-        step(SaidPart::Trusted, &stale(3), (2, 3));
-        step(SaidPart::Facts, &node(3, 0), (3, 3));
-        step(SaidPart::Both, &node(4, 4), (4, 4));
-        write();
-        assert_eq!(known(), (Some(4), Some(4)), "{begins}");
-        // While others are written.
-        note(SaidPart::Facts, &node(5, 0));
-        let batch = store.0.pending.queue().take(1, usize::MAX);
-        note(SaidPart::Trusted, &stale(5));
-        assert_eq!(known(), (Some(5), Some(5)), "{begins}");
-        store.0.pending.queue().put_back(batch);
-        write();
-        assert_eq!(known(), (Some(5), Some(5)), "{begins}");
-    }
-    assert!(store.forget_node("n").unwrap());
-    note(SaidPart::Trusted, &stale(6));
-    assert_eq!(known(), (None, Some(6)), "what was forgotten does not come back");
-    write();
-    assert_eq!(known(), (None, Some(6)));
-    note(SaidPart::Facts, &node(7, 0));
-    assert_eq!(known(), (Some(7), Some(6)));
-    write();
-    assert_eq!(known(), (Some(7), Some(6)));
 }
 
 fn the_latest_check_in_of_a_node_is_kept(database: TestedDatabase) {

@@ -26,8 +26,8 @@ pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) meter: &'r Meter,
 }
 
-/// For how many classes and parameters that are missing others are looked for that may be meant: each is compared with all.
-/// Of more it depends on the threads for which.
+/// For how many missing classes and parameters a similar one is looked for: each is compared with all. Which ones these are, of
+/// more, depends on the order in which threads come to them.
 const SUGGESTED: usize = 1_000;
 
 /// How many lists of names are prepared at a time.

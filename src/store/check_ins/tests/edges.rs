@@ -88,7 +88,27 @@ fn promises_are_kept_some_at_a_time() {
 }
 
 #[test]
-fn each_who_waits_hears_of_what_it_sent() {
+fn what_is_promised_waits_however_much_comes_after_it() {
+    let store = opened(None);
+    let row = Row::of(&Noted::from(&check_in("n", 7))).unwrap();
+    let (sender, mut receipt) = oneshot::channel();
+    let room = store.0.pending.try_room(row.body.len()).unwrap();
+    store.0.pending.put("n", row.into(), room, Some(sender));
+    let snapshots = [snapshot(1, &[rule("Debian")]), snapshot(2, &[rule("Suse")])];
+    for number in 0..40 {
+        let snapshot = &snapshots[usize::from(number % 2 == 0)];
+        ask(&store, number, snapshot, &Node::named("n"));
+    }
+    let waiting = store.0.pending.queue().get("n").len();
+    assert!((2..30).contains(&waiting), "{waiting}");
+    store.0.writer.take_turn().unwrap();
+    assert_eq!(receipt.try_recv(), Ok(Ok(())));
+    let known = store.get("n").unwrap().check_in.unwrap();
+    assert_eq!(known.node.fact["n"], json!(7));
+}
+
+#[test]
+fn each_request_that_waits_is_told_of_what_it_sent() {
     let store = opened(None);
     let promise = |second| {
         let mut check_in = check_in("n", second);

@@ -31,7 +31,7 @@ fn check_ins_of_one_node_are_written_some_at_a_time() {
     let store = opened(None);
     let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
     ask_with_large_facts(&store, &rules);
-    let latest = || store.0.pending.queue().get("n").unwrap().row.origin().time.as_second();
+    let latest = || store.0.pending.queue().get("n").last().unwrap().row.origin().time.as_second();
     let sizes = |bytes| {
         let mut batches = Vec::new();
         let mut taken = Vec::new();
