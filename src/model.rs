@@ -48,6 +48,6 @@ pub use url_path::{URL_PATH, URL_SEGMENT};
 pub use value::{has_exponent, is_written_as, same, text, type_name};
 pub use value_numbers::{ValueNumbers, fingerprint};
 pub use withheld::{
-    MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,
-    stored_of, whole_path,
+    LEFT_OUT, MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole,
+    may_be_left_out, stored_of, whole_path,
 };

@@ -17,6 +17,9 @@ pub const MASKED: &str = "[masked]";
 /// data that they lead into. Without this key all are stored.
 pub const STORED_PATHS: &str = "[stored paths]";
 
+/// The text of facts, or of trusted data, of which nothing was stored.
+pub const LEFT_OUT: &str = r#"{"[stored paths]":[]}"#;
+
 /// Returns whether a value was masked.
 pub fn is_masked(value: &Value) -> bool {
     matches!(value, Value::String(text) if text == MASKED)

@@ -13,7 +13,7 @@ use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
 use crate::mentioned::MentionedPaths;
-use crate::model::{CommitId, Map, Node, Value};
+use crate::model::{CommitId, LEFT_OUT, Map, Node, Value};
 use crate::snapshot::Snapshot;
 
 /// The latest classification request of a node.
@@ -291,7 +291,7 @@ impl Row {
 
     /// Returns the same check-in with the part that it does not say as it is known, in the text of another row.
     pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
-        let known = RowParts::of(known.unwrap_or_default());
+        let known = known.map(RowParts::of).unwrap_or_default();
         let (fact, trusted) = self.texts();
         let mut row = match self.said {
             SaidPart::Both => return self.clone(),
@@ -385,26 +385,33 @@ impl KnownRow {
     }
 }
 
-/// The parts of the text of a row; none of one that is damaged.
+/// The parts of the text of a row.
 #[derive(Debug, Default, Deserialize)]
 struct RowParts<'t> {
     #[serde(default, borrow)]
     fact: Option<&'t RawValue>,
     #[serde(default, borrow)]
     trusted: Option<&'t RawValue>,
+    #[serde(skip)]
+    is_damaged: bool,
 }
 
 impl<'t> RowParts<'t> {
+    /// Takes a row apart. What cannot be read is not stored any more, which is another thing than nothing.
     fn of(body: &'t [u8]) -> Self {
-        serde_json::from_slice(body).unwrap_or_default()
+        serde_json::from_slice(body).unwrap_or(Self { is_damaged: true, ..Self::default() })
+    }
+
+    fn text(&self, part: Option<&'t RawValue>) -> &'t str {
+        part.map_or(if self.is_damaged { LEFT_OUT } else { "{}" }, RawValue::get)
     }
 
     fn fact(&self) -> &'t str {
-        self.fact.map_or("{}", RawValue::get)
+        self.text(self.fact)
     }
 
     fn trusted(&self) -> &'t str {
-        self.trusted.map_or("{}", RawValue::get)
+        self.text(self.trusted)
     }
 }
 

@@ -113,8 +113,8 @@ impl NodeRow {
         let select = Statement::new("SELECT body FROM facts WHERE node = ").value(id);
         let body = select.first(connection).await?.map(|it| bytes(&it, 0)).transpose()?;
         let most = usize::try_from(self.raw_bytes).unwrap_or_default();
-        // What cannot be read any more is not known.
-        let known = body.and_then(|it| decompress(&it, most).ok());
+        // An empty text, as one that cannot be read, counts as left out.
+        let known = body.map(|it| decompress(&it, most).unwrap_or_default());
         Ok(Arc::new(facts.completed(known.as_deref())))
     }
 

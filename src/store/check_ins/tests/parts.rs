@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::model::{LEFT_OUT, is_left_out};
 use crate::store::check_in::{NotedFacts, SaidPart};
 
 with_either_database! {
@@ -116,4 +117,31 @@ fn what_was_forgotten_does_not_come_back_with_a_part(database: TestedDatabase) {
     assert_eq!(parts.known(), (Some(3), Some(2)));
     parts.write();
     assert_eq!(parts.known(), (Some(3), Some(2)));
+}
+
+/// Else it would look as if the node had none of it.
+#[test]
+fn a_part_that_cannot_be_read_is_left_out() {
+    assert!(is_left_out(&serde_json::from_str(LEFT_OUT).unwrap()));
+    let sent = CheckIn { node: node(Some(1), 2), ..check_in("n", 0) };
+    let text = |said, known| {
+        let row = Row::of(&Noted { said, ..Noted::from(&sent) }).unwrap().completed(known);
+        let (fact, trusted) = row.texts();
+        (fact.to_owned(), trusted.to_owned())
+    };
+    let [fact, trusted] = ["{\"n\":1}", "{\"t\":2}"].map(str::to_owned);
+    let (empty, left_out) = ("{}".to_owned(), LEFT_OUT.to_owned());
+    for (known, expected) in [
+        (None, &empty),
+        (Some(&b"{}"[..]), &empty),
+        (Some(b""), &left_out),
+        (Some(b"{\"f"), &left_out),
+    ] {
+        assert_eq!(text(SaidPart::Facts, known), (fact.clone(), expected.clone()), "{known:?}");
+        assert_eq!(
+            text(SaidPart::Trusted, known),
+            (expected.clone(), trusted.clone()),
+            "{known:?}"
+        );
+    }
 }
