@@ -5,12 +5,14 @@ mod changes;
 mod evict;
 mod late;
 mod node_row;
+mod part_times;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
+use super::check_in::SaidPart;
 use super::database::{Database, Size, StoreLimits};
 use super::error::StoreError;
 use super::prepared::{Preparation, PreparedCheckIn, PreparedFacts, PreparedNode};
@@ -88,7 +90,7 @@ async fn write(
         let name = node.name.as_str();
         let before = known.remove(name);
         let before_counted = before.as_ref().map(NodeRow::counted);
-        let mut noted = NotedNode { row: before.clone(), changes: Vec::new() };
+        let mut noted = NotedNode::of(before.clone());
         for check_in in &node.check_ins {
             noted.take(connection, name, check_in, writer, &contents, &mut causes).await?;
         }
@@ -105,7 +107,7 @@ async fn write(
         completed += row.unsaved_facts().map_or(0, |it| it.text().len());
         changed.insert(name, row);
         // Parts that are completed by what is stored are counted nowhere else.
-        if node.is_part() && completed > COMPLETED {
+        if noted.is_completed && completed > COMPLETED {
             NodeRow::save_facts(connection, &mut changed).await?;
             completed = 0;
         }
@@ -129,9 +131,15 @@ async fn write(
 struct NotedNode {
     row: Option<NodeRow>,
     changes: Vec<FreshChange>,
+    /// Whether a part of its facts and trusted data was read again.
+    is_completed: bool,
 }
 
 impl NotedNode {
+    fn of(row: Option<NodeRow>) -> Self {
+        Self { row, changes: Vec::new(), is_completed: false }
+    }
+
     async fn take(
         &mut self,
         connection: &mut AnyConnection,
@@ -141,9 +149,18 @@ impl NotedNode {
         contents: &ContentIds,
         causes: &mut CauseFinder<'_>,
     ) -> Result<(), sqlx::Error> {
-        let mut next = self.row.take().unwrap_or_else(|| NodeRow::new(time_of(check_in)));
-        let facts = next.completed(connection, check_in).await?;
+        let mut next = self.row.take().unwrap_or_else(|| NodeRow::new(check_in.time()));
         let is_late = late::is_late(&next, check_in, writer);
+        let said = match is_late {
+            true => late::latest_part(&next, check_in),
+            false => Some(check_in.row.said),
+        };
+        self.is_completed |= said.is_some_and(|it| it != SaidPart::Both);
+        let said = match said {
+            Some(said) => Some((said, next.completed(connection, &check_in.facts, said).await?)),
+            None => None,
+        };
+        let said = said.as_ref().map(|(said, facts)| (*said, facts));
         if is_late && self.changes.is_empty() && next.was_answered_last() {
             late::merge(connection, &mut next, check_in, contents).await?;
         } else {
@@ -151,18 +168,14 @@ impl NotedNode {
             self.changes.extend(change);
         }
         if is_late {
-            late::see(&mut next, check_in, &facts)?;
-        } else {
+            late::see(&mut next, check_in, said)?;
+        } else if let Some((said, facts)) = said {
             next.writer = writer;
-            see(&mut next, check_in, &facts)?;
+            see(&mut next, check_in, facts, said)?;
         }
         self.row = Some(next);
         Ok(())
     }
-}
-
-fn time_of(check_in: &PreparedCheckIn) -> i64 {
-    check_in.row.origin.time.as_microsecond()
 }
 
 /// Notes what a check-in was answered; returns the change if that is another answer than before.
@@ -196,8 +209,9 @@ fn see(
     row: &mut NodeRow,
     check_in: &PreparedCheckIn,
     facts: &Arc<PreparedFacts>,
+    said: SaidPart,
 ) -> std::io::Result<()> {
-    let time = time_of(check_in);
+    let time = check_in.time();
     let came_back = time.saturating_sub(row.first_seen) >= SETTLES_AFTER;
     row.is_settled |= came_back || check_in.keeping == Keeping::Promised;
     // Seen first while the clock was ahead: it is to settle by the right time.
@@ -210,11 +224,10 @@ fn see(
     } else {
         row.last_seen = time;
         // Its facts came before this.
-        row.checked_in = row.checked_in.min(time.saturating_sub(1));
+        row.said = row.said.until(time.saturating_sub(1));
     }
-    // A request without facts says that the node is there; its facts stay.
-    if facts.has_facts() || !row.has_facts {
-        row.take_facts(check_in, facts)?;
+    if row.is_replaced_by(facts) {
+        row.take_facts(check_in, facts, said)?;
     }
     Ok(())
 }

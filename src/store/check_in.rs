@@ -289,11 +289,11 @@ impl Row {
         Self { body, facts_end, origin, facts: *facts, said: *said, answered }
     }
 
-    /// Returns the same check-in with the part that it does not say as it is known, in the text of another row.
-    pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
+    /// Returns the same check-in, of which a part is new: the other one is as it is known, in the text of another row.
+    pub(super) fn completed(&self, said: SaidPart, known: Option<&[u8]>) -> Self {
         let known = known.map(RowParts::of).unwrap_or_default();
         let (fact, trusted) = self.texts();
-        let mut row = match self.said {
+        let mut row = match said {
             SaidPart::Both => return self.clone(),
             SaidPart::Facts => self.with_texts(fact, known.trusted()),
             // Facts that decided its answer are not written in another way: a digest says whether they still are known.
@@ -304,11 +304,22 @@ impl Row {
         row
     }
 
+    /// Returns whether it says neither facts nor trusted data.
+    pub(super) fn is_bare(&self) -> bool {
+        is_bare(self.body.len())
+    }
+
     /// Returns what is known of its node after it.
     pub(super) fn known_after(self: Arc<Self>, known: Option<KnownRow>) -> KnownRow {
         match (self.said, known) {
-            // A request without facts does not hide facts that are known.
+            // A request without facts does not hide facts that are known, nor a bare one trusted data.
             (SaidPart::Both, Some(known))
+                if self.facts != FactsPresence::Some
+                    && (known.has_facts() || (self.is_bare() && !known.is_bare())) =>
+            {
+                known
+            }
+            (SaidPart::Facts, Some(known))
                 if self.facts != FactsPresence::Some && known.has_facts() =>
             {
                 known
@@ -316,7 +327,7 @@ impl Row {
             (SaidPart::Both, _) => KnownRow::Fresh(self),
             (_, known) => {
                 let known = known.as_ref().map(KnownRow::body);
-                KnownRow::Fresh(Arc::new(self.completed(known)))
+                KnownRow::Fresh(Arc::new(self.completed(self.said, known)))
             }
         }
     }
@@ -377,6 +388,10 @@ impl KnownRow {
         }
     }
 
+    fn is_bare(&self) -> bool {
+        is_bare(self.body().len())
+    }
+
     fn has_facts(&self) -> bool {
         match self {
             Self::Stored { body, .. } => has_keys(RowParts::of(body).fact()),
@@ -413,6 +428,11 @@ impl<'t> RowParts<'t> {
     fn trusted(&self) -> &'t str {
         self.text(self.trusted)
     }
+}
+
+/// Returns whether a text of so many bytes has neither facts nor trusted data.
+pub(super) fn is_bare(bytes: usize) -> bool {
+    bytes <= FACT.len() + "{}".len() + TRUSTED.len() + "{}}".len()
 }
 
 /// Returns whether the text of an object has a key.

@@ -33,13 +33,6 @@ pub(super) struct PreparedNode {
     pub(super) check_ins: Vec<PreparedCheckIn>,
 }
 
-impl PreparedNode {
-    /// Returns whether a check-in says a part of the node alone.
-    pub(super) fn is_part(&self) -> bool {
-        self.check_ins.iter().any(|it| it.row.said != SaidPart::Both)
-    }
-}
-
 /// A check-in that is ready to be written.
 #[derive(Debug)]
 pub(super) struct PreparedCheckIn {
@@ -126,6 +119,11 @@ struct RecentSnapshot {
 }
 
 impl PreparedCheckIn {
+    /// Returns when it came, in microseconds since 1970.
+    pub(super) fn time(&self) -> i64 {
+        self.row.origin.time.as_microsecond()
+    }
+
     /// Returns whether it has the facts that decided its answer.
     pub(super) fn knows_facts(&self, paths: &MentionedPaths) -> bool {
         self.row.facts != FactsPresence::Elsewhere || paths.fact_paths().is_empty()
@@ -139,14 +137,19 @@ impl PreparedFacts {
         Self { hash: hash(&row.body), raw_bytes, row, compressed: OnceLock::new() }
     }
 
-    /// Returns those of a check-in with the part that it does not say as it is known.
-    pub(super) fn completed(&self, known: Option<&[u8]>) -> Self {
-        Self::new(&Arc::new(self.row.completed(known)))
+    /// Returns those of a check-in of which a part is new; the other one is as it is known.
+    pub(super) fn completed(&self, said: SaidPart, known: Option<&[u8]>) -> Self {
+        Self::new(&Arc::new(self.row.completed(said, known)))
     }
 
     /// Returns whether there are facts.
     pub(super) fn has_facts(&self) -> bool {
         self.row.facts == FactsPresence::Some
+    }
+
+    /// Returns whether there are neither facts nor trusted data.
+    pub(super) fn is_bare(&self) -> bool {
+        self.row.is_bare()
     }
 
     /// Returns them as JSON.

@@ -9,11 +9,12 @@ use super::error::{StoreError, StoreFault};
 use super::sql::{Connections, Dialect, Statement, integer};
 
 /// The migrations, in order; one that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "nodes", include_str!("../../migrations/0001_nodes.sql")),
     (2, "inputs", include_str!("../../migrations/0002_inputs.sql")),
     (3, "replicas", include_str!("../../migrations/0003_replicas.sql")),
     (4, "node_counts", include_str!("../../migrations/0004_node_counts.sql")),
+    (5, "part_times", include_str!("../../migrations/0005_part_times.sql")),
 ];
 
 /// What SQLite writes differently.

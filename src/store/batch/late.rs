@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
+use super::super::check_in::SaidPart;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts, WriterId};
 use super::super::queue::Keeping;
 use super::super::sql::{Dialect, Statement, integer, maybe_integer};
@@ -31,25 +32,42 @@ const NO_WRITER: i64 = 0;
 /// Returns whether another daemon has already written a later check-in of a node. Those of one daemon
 /// count in the order in which they came, also where its clock was set back.
 pub(super) fn is_late(row: &NodeRow, check_in: &PreparedCheckIn, writer: i64) -> bool {
-    let time = check_in.row.origin.time.as_microsecond();
+    let time = check_in.time();
     let is_of_another = row.id.is_some() && row.writer != NO_WRITER && row.writer != writer;
     is_of_another
         && time < row.last_seen
         && row.last_seen.saturating_sub(time) < LATE.saturating_add(check_in.waited)
 }
 
-/// Notes what a late check-in said: its facts may still be the latest.
+/// Returns which part of a late check-in is still the latest that the node said.
+pub(super) fn latest_part(row: &NodeRow, check_in: &PreparedCheckIn) -> Option<SaidPart> {
+    let (said, facts) = (check_in.row.said, &check_in.facts);
+    let is_later = |known: Option<i64>| known.is_none_or(|it| it < check_in.time());
+    let says_facts = said != SaidPart::Trusted && facts.has_facts();
+    let says_trusted = match said {
+        SaidPart::Trusted => true,
+        SaidPart::Facts => false,
+        SaidPart::Both => row.is_replaced_by(facts),
+    };
+    match (
+        says_facts && (!row.has_facts || is_later(row.said.facts)),
+        says_trusted && (row.is_bare() || is_later(row.said.trusted)),
+    ) {
+        (true, true) => Some(SaidPart::Both),
+        (true, false) => Some(SaidPart::Facts),
+        (false, true) => Some(SaidPart::Trusted),
+        (false, false) => None,
+    }
+}
+
+/// Notes what a late check-in said, with the part of it that is still the latest, if there is one.
 pub(super) fn see(
     row: &mut NodeRow,
     check_in: &PreparedCheckIn,
-    facts: &Arc<PreparedFacts>,
+    latest: Option<(SaidPart, &Arc<PreparedFacts>)>,
 ) -> std::io::Result<()> {
     row.is_settled |= check_in.keeping == Keeping::Promised;
-    let is_latest = !row.has_facts || row.checked_in < check_in.row.origin.time.as_microsecond();
-    if is_latest && facts.has_facts() {
-        row.take_facts(check_in, facts)?;
-    }
-    Ok(())
+    latest.map_or(Ok(()), |(said, facts)| row.take_late_facts(check_in, facts, said))
 }
 
 /// What a late check-in was answered, and when.

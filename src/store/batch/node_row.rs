@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
-use super::super::check_in::{Row, SaidPart};
+use super::super::check_in::{Row, SaidPart, is_bare};
 use super::super::compression::decompress;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
 use super::super::sql::{
@@ -14,6 +14,7 @@ use super::super::sql::{
 };
 use super::super::tally::CountedAnswer;
 use super::answers::ContentIds;
+use super::part_times::PartTimes;
 
 /// What is kept of a node beside its facts.
 #[derive(Clone, Debug)]
@@ -27,7 +28,8 @@ pub(super) struct NodeRow {
     pub(super) answer: Option<i64>,
     pub(super) since: Option<i64>,
     pub(super) writer: i64,
-    pub(super) checked_in: i64,
+    /// When it said what is kept of it.
+    pub(super) said: PartTimes,
     checked_in_commit: Option<Vec<u8>>,
     transaction_uuid: Option<String>,
     pub(super) has_facts: bool,
@@ -47,7 +49,7 @@ pub(super) struct NodeRow {
 /// The columns of a row, in the order in which they are read and written.
 const COLUMNS: &str = "name, first_seen, last_seen, settled, commit_id, answer, since, writer, \
      checked_in, checked_in_commit, transaction_uuid, has_facts, raw_bytes, stored_bytes, \
-     facts_hash, path_set, inputs, inputs_hash";
+     facts_hash, path_set, inputs, inputs_hash, facts_at, trusted_at";
 
 impl NodeRow {
     /// Returns the row of a node that was first seen at a time.
@@ -61,7 +63,7 @@ impl NodeRow {
             answer: None,
             since: None,
             writer: 0,
-            checked_in: time,
+            said: PartTimes::default(),
             checked_in_commit: None,
             transaction_uuid: None,
             has_facts: false,
@@ -90,32 +92,48 @@ impl NodeRow {
         self.stored_bytes
     }
 
+    /// Returns whether neither facts nor trusted data are known.
+    pub(super) fn is_bare(&self) -> bool {
+        usize::try_from(self.raw_bytes).is_ok_and(is_bare)
+    }
+
     /// Returns whether the last that is known of the node is an answer, and not facts that it only submitted.
     pub(super) fn was_answered_last(&self) -> bool {
         self.answer.is_some()
-            && (self.checked_in < self.last_seen || self.checked_in_commit.is_some())
+            && (self.checked_in() < self.last_seen || self.checked_in_commit.is_some())
     }
 
-    /// Returns the facts and trusted data of a check-in; the part that it does not say is the one that is known.
+    /// Returns when it said the last of its facts and trusted data.
+    pub(super) fn checked_in(&self) -> i64 {
+        self.said.latest().unwrap_or(self.first_seen)
+    }
+
+    /// Returns facts and trusted data of which a part is new; the other one is as it is known.
     pub(super) async fn completed(
         &self,
         connection: &mut AnyConnection,
-        check_in: &PreparedCheckIn,
+        facts: &Arc<PreparedFacts>,
+        said: SaidPart,
     ) -> Result<Arc<PreparedFacts>, sqlx::Error> {
-        let facts = &check_in.facts;
-        if check_in.row.said == SaidPart::Both {
+        if said == SaidPart::Both {
             return Ok(Arc::clone(facts));
         }
         if let Some(known) = self.unsaved_facts() {
-            return Ok(Arc::new(facts.completed(Some(known.text()))));
+            return Ok(Arc::new(facts.completed(said, Some(known.text()))));
         }
-        let Some(id) = self.id else { return Ok(Arc::new(facts.completed(None))) };
+        let Some(id) = self.id else { return Ok(Arc::new(facts.completed(said, None))) };
         let select = Statement::new("SELECT body FROM facts WHERE node = ").value(id);
         let body = select.first(connection).await?.map(|it| bytes(&it, 0)).transpose()?;
         let most = usize::try_from(self.raw_bytes).unwrap_or_default();
         // An empty text, as one that cannot be read, counts as left out.
         let known = body.map(|it| decompress(&it, most).unwrap_or_default());
-        Ok(Arc::new(facts.completed(known.as_deref())))
+        Ok(Arc::new(facts.completed(said, known.as_deref())))
+    }
+
+    /// Returns whether a request with such facts says more than that the node is there: if not, what is known stays.
+    pub(super) fn is_replaced_by(&self, facts: &PreparedFacts) -> bool {
+        let says_less = self.has_facts || (facts.is_bare() && !self.is_bare());
+        facts.has_facts() || !says_less
     }
 
     /// Replaces what the node said last, by facts and trusted data that are as a check-in left them.
@@ -123,12 +141,35 @@ impl NodeRow {
         &mut self,
         check_in: &PreparedCheckIn,
         facts: &Arc<PreparedFacts>,
+        said: SaidPart,
     ) -> std::io::Result<()> {
+        self.said.note(said, check_in.time());
+        self.take_origin(check_in);
+        self.replace_facts(facts)
+    }
+
+    /// Takes a part of a check-in that came before the last: the other one stays, with where it comes from.
+    pub(super) fn take_late_facts(
+        &mut self,
+        check_in: &PreparedCheckIn,
+        facts: &Arc<PreparedFacts>,
+        said: SaidPart,
+    ) -> std::io::Result<()> {
+        self.said.note(said, check_in.time());
+        if self.said.latest() == Some(check_in.time()) {
+            self.take_origin(check_in);
+        }
+        self.replace_facts(facts)
+    }
+
+    fn take_origin(&mut self, check_in: &PreparedCheckIn) {
         let Row { origin, .. } = &*check_in.row;
-        self.checked_in = origin.time.as_microsecond();
         self.checked_in_commit = origin.commit.map(|it| it.as_bytes().to_vec());
         // PostgreSQL has no text with a NUL, and no agent sends one.
         self.transaction_uuid = origin.transaction_uuid.clone().map(|it| it.replace('\0', ""));
+    }
+
+    fn replace_facts(&mut self, facts: &Arc<PreparedFacts>) -> std::io::Result<()> {
         self.has_facts = facts.has_facts();
         if self.id.is_none() || self.facts_hash != facts.hash {
             let stored = facts.compressed()?.len();
@@ -143,7 +184,7 @@ impl NodeRow {
     /// Takes back the facts of an earlier state of the row.
     pub(super) fn keep_facts_of(&mut self, earlier: Self) {
         *self = Self {
-            checked_in: earlier.checked_in,
+            said: earlier.said,
             checked_in_commit: earlier.checked_in_commit,
             transaction_uuid: earlier.transaction_uuid,
             has_facts: earlier.has_facts,
@@ -188,7 +229,7 @@ impl NodeRow {
 
     fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            id: Some(integer(row, 18)?),
+            id: Some(integer(row, 20)?),
             first_seen: integer(row, 1)?,
             last_seen: integer(row, 2)?,
             is_settled: integer(row, 3)? != 0,
@@ -196,7 +237,11 @@ impl NodeRow {
             answer: maybe_integer(row, 5)?,
             since: maybe_integer(row, 6)?,
             writer: integer(row, 7)?,
-            checked_in: integer(row, 8)?,
+            said: PartTimes::of_row(
+                integer(row, 8)?,
+                maybe_integer(row, 18)?,
+                maybe_integer(row, 19)?,
+            ),
             checked_in_commit: maybe_bytes(row, 9)?,
             transaction_uuid: maybe_text(row, 10)?,
             has_facts: integer(row, 11)? != 0,
@@ -220,7 +265,7 @@ impl NodeRow {
             self.answer.into(),
             self.since.into(),
             self.writer.into(),
-            self.checked_in.into(),
+            self.checked_in().into(),
             self.checked_in_commit.clone().into(),
             self.transaction_uuid.clone().into(),
             i64::from(self.has_facts).into(),
@@ -230,6 +275,8 @@ impl NodeRow {
             self.path_set.into(),
             self.inputs.as_ref().map(|it| it.to_vec()).into(),
             self.inputs_hash.into(),
+            self.said.facts.into(),
+            self.said.trusted.into(),
         ]
     }
 
@@ -284,5 +331,6 @@ const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET first_seen = excluded.fi
      transaction_uuid = excluded.transaction_uuid, has_facts = excluded.has_facts, \
      raw_bytes = excluded.raw_bytes, stored_bytes = excluded.stored_bytes, \
      facts_hash = excluded.facts_hash, path_set = excluded.path_set, inputs = excluded.inputs, \
-     inputs_hash = excluded.inputs_hash \
+     inputs_hash = excluded.inputs_hash, facts_at = excluded.facts_at, \
+     trusted_at = excluded.trusted_at \
      RETURNING name, id";

@@ -240,6 +240,8 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
     for older in [
         "DROP INDEX nodes_by_path_set",
         "ALTER TABLE nodes DROP COLUMN inputs_hash",
+        "ALTER TABLE nodes DROP COLUMN facts_at",
+        "ALTER TABLE nodes DROP COLUMN trusted_at",
         "DROP TABLE replicas",
         "DROP TABLE node_counts",
         "DROP INDEX changes_of_commits",

@@ -9,6 +9,7 @@ use crate::store::check_in::{NotedFacts, SaidPart};
 with_either_database! {
     what_a_request_does_not_say_of_a_node_stays
     a_part_is_known_beside_requests_without_facts
+    a_bare_request_leaves_what_is_known
     what_was_forgotten_does_not_come_back_with_a_part
 }
 
@@ -104,6 +105,25 @@ fn a_part_is_known_beside_requests_without_facts(database: TestedDatabase) {
     assert_eq!(parts.known(), (Some(2), Some(5)));
 }
 
+fn a_bare_request_leaves_what_is_known(database: TestedDatabase) {
+    let mut parts = PartStore::new(database);
+    for (said, sent, expected) in [
+        (SaidPart::Both, node(None, 1), (None, Some(1))),
+        (SaidPart::Both, Node::named("n"), (None, Some(1))),
+        (SaidPart::Both, node(None, 2), (None, Some(2))),
+        (SaidPart::Facts, Node::named("n"), (None, Some(2))),
+        (SaidPart::Facts, node(Some(1), 0), (Some(1), Some(2))),
+        (SaidPart::Facts, Node::named("n"), (Some(1), Some(2))),
+        (SaidPart::Both, Node::named("n"), (Some(1), Some(2))),
+        (SaidPart::Both, node(None, 3), (Some(1), Some(2))),
+    ] {
+        parts.note(said, &sent);
+        assert_eq!(parts.known(), expected, "{said:?} {sent:?} waits");
+        parts.write();
+        assert_eq!(parts.known(), expected, "{said:?} {sent:?} is written");
+    }
+}
+
 fn what_was_forgotten_does_not_come_back_with_a_part(database: TestedDatabase) {
     let mut parts = PartStore::new(database);
     parts.note(SaidPart::Both, &node(Some(1), 1));
@@ -125,7 +145,7 @@ fn a_part_that_cannot_be_read_is_left_out() {
     assert!(is_left_out(&serde_json::from_str(LEFT_OUT).unwrap()));
     let sent = CheckIn { node: node(Some(1), 2), ..check_in("n", 0) };
     let text = |said, known| {
-        let row = Row::of(&Noted { said, ..Noted::from(&sent) }).unwrap().completed(known);
+        let row = Row::of(&Noted { said, ..Noted::from(&sent) }).unwrap().completed(said, known);
         let (fact, trusted) = row.texts();
         (fact.to_owned(), trusted.to_owned())
     };

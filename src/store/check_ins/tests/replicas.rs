@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
 use crate::answer::{AnswerRecord, ChangeCause};
+use crate::store::check_in::SaidPart;
 use crate::store::sql::{Statement, integer};
 use crate::store::{NodeFilter, NodeRange, ReplicaName, StoredReplica};
 
@@ -262,6 +263,103 @@ fn facts_that_come_late_are_kept_where_nothing_later_has_some() {
     written(b);
     written(a);
     assert_eq!(b.get("n").unwrap().check_in.unwrap().node, asked);
+}
+
+#[test]
+fn trusted_data_that_come_late_are_kept_beside_a_bare_request() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let asked = part_of(Some(1), Some(1));
+    note_part(a, 10, SaidPart::Both, &asked);
+    note_part(b, 11, SaidPart::Both, &Node::named("n"));
+    written(b);
+    written(a);
+    assert_eq!(b.get("n").unwrap().check_in.unwrap().node, asked);
+}
+
+/// The node with a fact and an entry of trusted data.
+fn part_of(fact: Option<usize>, trusted: Option<usize>) -> Node {
+    let mut node = Node::named("n");
+    node.fact.extend(fact.map(|it| ("f".to_owned(), it.into())));
+    node.trusted.extend(trusted.map(|it| ("t".to_owned(), it.into())));
+    node
+}
+
+fn note_part(store: &CheckIns, second: i64, said: SaidPart, node: &Node) {
+    let node = node.clone();
+    let check_in = CheckIn { time: at(second), transaction_uuid: None, commit: None, node };
+    store.note(Noted { said, ..Noted::from(&check_in) });
+}
+
+/// What a node says to one of two daemons.
+#[derive(Clone, Copy, Debug)]
+struct PartStep {
+    said: SaidPart,
+    store: usize,
+}
+
+/// All sequences of three steps.
+fn part_sequences() -> Vec<[PartStep; 3]> {
+    let steps: Vec<PartStep> = [SaidPart::Both, SaidPart::Facts, SaidPart::Trusted]
+        .into_iter()
+        .flat_map(|said| [0, 1].map(|store| PartStep { said, store }))
+        .collect();
+    let one = || steps.iter().copied();
+    let all = one().flat_map(|a| one().flat_map(move |b| one().map(move |c| [a, b, c])));
+    all.collect()
+}
+
+/// Whichever daemon writes first, each part is the one that came last.
+#[test]
+fn each_part_of_a_node_is_the_one_that_was_said_last() {
+    let sequences = part_sequences();
+    let named = |number: usize, node: Node| Node { name: format!("n{number}"), ..node };
+    // Which daemon writes after each step; after the last one, both do.
+    for writes in [[None; 2], [Some(0), None], [None, Some(0)], [None, Some(1)], [Some(1), Some(0)]]
+    {
+        for last in [0, 1] {
+            let Some(stores) = replicas(2) else { return };
+            let mut between = writes.into_iter();
+            for step in 0..3 {
+                for (number, sequence) in sequences.iter().enumerate() {
+                    let PartStep { said, store } = sequence[step];
+                    let node = named(number, part_of(Some(step), Some(step)));
+                    note_part(&stores[store], 10 + i64::try_from(step).unwrap(), said, &node);
+                }
+                if let Some(writer) = between.next().flatten() {
+                    written(&stores[writer]);
+                }
+            }
+            written(&stores[last]);
+            written(&stores[1 - last]);
+            for (number, sequence) in sequences.iter().enumerate() {
+                let said = |other| sequence.iter().rposition(|it| it.said != other);
+                let expected =
+                    named(number, part_of(said(SaidPart::Trusted), said(SaidPart::Facts)));
+                for store in &stores {
+                    let known = store.get(&expected.name).unwrap().check_in.unwrap();
+                    assert_eq!(known.node, expected, "{sequence:?} {writes:?} {last}");
+                    assert_eq!(known.time, at(12), "{sequence:?} {writes:?} {last}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_keeps_one_time_for_both_parts_writes_beside_this_one() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    note_part(a, 10, SaidPart::Both, &part_of(Some(1), Some(1)));
+    written(a);
+    note_part(a, 20, SaidPart::Facts, &part_of(Some(2), None));
+    // Its write leaves the times of the parts as they are.
+    let other = Statement::new("UPDATE nodes SET checked_in = ").value(at(30).as_microsecond());
+    let other = other.text(", last_seen = ").value(at(30).as_microsecond()).text(", writer = 1");
+    b.0.file.database().unwrap().connections.maintain(other).unwrap();
+    written(a);
+    let known = b.get("n").unwrap().check_in.unwrap();
+    assert_eq!((known.time, known.node), (at(30), part_of(Some(1), Some(1))));
 }
 
 #[test]
