@@ -42,11 +42,11 @@ impl Plan<'_> {
         (steps, slot): (&[AlignStep], ValueSlot),
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
-        let indent = self.column(entries.first()?.key_span.start.offset as usize);
+        let indent = self.column(self.entry_start(entries.first()?));
         let mut parts = Vec::new();
         let mut marks = Vec::new();
         for entry in entries {
-            let start = entry.key_span.start.offset as usize;
+            let start = self.entry_start(entry);
             let colon = skip(self.text, entry.key_span.end.offset as usize, |_| false);
             if self.byte(colon) != Some(b':') || self.column(start) != indent {
                 return None;
@@ -55,7 +55,7 @@ impl Plan<'_> {
             parts.push(self.part(start, end_of(&entry.value, colon + 1), indent)?);
         }
         let names: Vec<(&'v String, &'v Value)> = fields.iter().collect();
-        let quoted = self.byte(parts.first()?.start) == Some(b'"');
+        let quoted = self.byte(entries.first()?.key_span.start.offset as usize) == Some(b'"');
         let line = |plan: &Self, new: usize, way: &mut Vec<&'v str>| -> Option<String> {
             let (key, value) = *names.get(new)?;
             let key_text =
@@ -112,11 +112,21 @@ impl Plan<'_> {
         self.lines(&parts, steps, indent, way, &line)
     }
 
+    /// Returns where an entry begins: at its key, or at the question mark before it.
+    fn entry_start(&self, entry: &Entry) -> usize {
+        let key = entry.key_span.start.offset as usize;
+        let before = self.text.get(..key).unwrap_or_default().trim_end();
+        match before.strip_suffix('?').map(str::len) {
+            Some(mark) if self.column(mark) < self.column(key) => mark,
+            // A text that ends so.
+            _ => key,
+        }
+    }
+
     /// Measures a part: its lines, and comments below that are indented as what is inside of it.
     fn part(&self, start: usize, end: usize, indent: usize) -> Option<BlockPart> {
         let before = self.text.get(self.line_start(start)..start)?;
         let own_line = before.bytes().all(|it| it == b' ');
-        // Keys with a question mark are laid out in a way of their own.
         if !own_line && !before.bytes().all(|it| matches!(it, b' ' | b'-')) {
             return None;
         }

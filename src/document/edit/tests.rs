@@ -207,7 +207,18 @@ const LAYOUTS: &[(&str, &str, &str)] = &[
     // keys with their quotes, and with a blank before the colon
     ("\"a\" : 1\n", r#"{"a": 2}"#, "\"a\" : 2\n"),
     // keys with question marks
-    ("? a\n: 1\n? b\n: 2\n", r#"{"a": 1, "b": 3}"#, "a: 1\nb: 3\n"),
+    ("? a\n: 1\n? b\n: 2\n", r#"{"a": 1, "b": 3}"#, "? a\n: 1\n? b\n: 3\n"),
+    (
+        "# top\n? a # a\n# of a\n: 1 # c\n# b\n? \"b\"\n:\n  x: 1\nc: 2\n",
+        r#"{"b": {"x": 1, "y": 2}, "c": 2, "d": 3}"#,
+        "# top\n# b\n? \"b\"\n:\n  x: 1\n  y: 2\nc: 2\nd: 3\n",
+    ),
+    ("- ? a\n  : 1\n  b: 2\n", r#"[{"b": 2}]"#, "- b: 2\n"),
+    ("? a\n:\n? b\n: 2\n", r#"{"a": {"p": [1]}, "b": 2}"#, "? a\n: {p: [1]}\n? b\n: 2\n"),
+    ("?\n  a\n: 1\nb: 2\n", r#"{"a": 1, "b": 3}"#, "?\n  a\n: 1\nb: 3\n"),
+    ("a: x\n  y ?\nb: w?\nc: 1\n", r#"{"a": "x y ?", "b": "w?"}"#, "a: x\n  y ?\nb: w?\n"),
+    // without a colon there is no line to keep
+    ("? a\nb: 2\n", r#"{"a": null, "b": 3}"#, "a:\nb: 3\n"),
     // anchors: what refers to them is written out where it must stay as it is
     ("a: &x 1\nb: *x\n", r#"{"a": 2, "b": 1}"#, "a: &x 2\nb: 1\n"),
     ("a: &x {p: 1}\nb: *x\n", r#"{"a": {"p": 1}, "b": {"p": 2}}"#, "a: &x {p: 1}\nb: {p: 2}\n"),
@@ -419,6 +430,16 @@ impl Scribe {
         }
     }
 
+    /// Writes a key with its colon; before it can stand a question mark, with the colon below.
+    fn key(&mut self, key: &str, margin: &str) -> String {
+        let key = self.scalar(&key.into());
+        match self.choose(12) {
+            0 => format!("? {key}\n{margin}:"),
+            1 => format!("?  {key}  {}\n{margin}:", self.note()),
+            _ => format!("{key}:"),
+        }
+    }
+
     fn flow(&mut self, value: &Value) -> String {
         let parts: Vec<String> = match value {
             Value::Object(fields) => fields
@@ -439,10 +460,9 @@ impl Scribe {
     fn lines(&mut self, value: &Value, indent: usize, text: &mut String) {
         let margin = " ".repeat(indent);
         let parts: Vec<(String, &Value)> = match value {
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(key, it)| (format!("{}:", self.scalar(&key.as_str().into())), it))
-                .collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, it)| (self.key(key, &margin), it)).collect()
+            }
             Value::Array(elements) => elements.iter().map(|it| ("-".to_owned(), it)).collect(),
             _ => Vec::new(),
         };
