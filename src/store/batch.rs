@@ -5,7 +5,6 @@ mod changes;
 mod evict;
 mod late;
 mod node_row;
-mod part_times;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +14,10 @@ use sqlx::AnyConnection;
 use super::check_in::SaidPart;
 use super::database::{Database, Size, StoreLimits};
 use super::error::StoreError;
+use super::forgotten::deletions;
 use super::prepared::{Preparation, PreparedCheckIn, PreparedFacts, PreparedNode};
 use super::queue::Keeping;
+use super::said::{SaidCheckIn, is_before};
 use super::sql::Dialect;
 use super::tally::TallyChange;
 use super::totals::{lock_totals, save_totals};
@@ -78,6 +79,7 @@ async fn write(
     let names: Vec<&str> = nodes.iter().map(|it| it.name.as_str()).collect();
     let mut known = NodeRow::load(connection, &names).await?;
     room.keep(known.keys().cloned());
+    let deletions = deletions(connection, dialect, &names, preparation.writer).await?;
     let mut tally = TallyChange::default();
     let contents = ContentIds::save(connection, nodes).await?;
     let mut causes = CauseFinder::new(preparation);
@@ -91,7 +93,9 @@ async fn write(
         let before = known.remove(name);
         let before_counted = before.as_ref().map(NodeRow::counted);
         let mut noted = NotedNode::of(before.clone());
-        for check_in in &node.check_ins {
+        let deleted = deletions.get(name);
+        let is_gone = |it: &&PreparedCheckIn| deleted.is_some_and(|at| is_before(&it.says(), *at));
+        for check_in in node.check_ins.iter().filter(|it| !is_gone(it)) {
             noted.take(connection, name, check_in, writer, &contents, &mut causes).await?;
         }
         let Some(mut row) = noted.row else { continue };
@@ -150,9 +154,10 @@ impl NotedNode {
         causes: &mut CauseFinder<'_>,
     ) -> Result<(), sqlx::Error> {
         let mut next = self.row.take().unwrap_or_else(|| NodeRow::new(check_in.time()));
-        let is_late = late::is_late(&next, check_in, writer);
+        let (parts, says) = (next.parts(), check_in.says());
+        let is_late = next.id.is_some() && parts.overtook(&says, writer);
         let said = match is_late {
-            true => late::latest_part(&next, check_in),
+            true => parts.latest_part(&says),
             false => Some(check_in.row.said),
         };
         self.is_completed |= said.is_some_and(|it| it != SaidPart::Both);
@@ -161,11 +166,20 @@ impl NotedNode {
             None => None,
         };
         let said = said.as_ref().map(|(said, facts)| (*said, facts));
-        if is_late && self.changes.is_empty() && next.was_answered_last() {
+        let last_answered = next.last_answered().filter(|_| self.changes.is_empty());
+        if is_late && last_answered.is_some_and(|it| is_before(&says, it)) {
             late::merge(connection, &mut next, check_in, contents).await?;
         } else {
-            let change = answered(connection, name, &mut next, check_in, contents, causes).await?;
-            self.changes.extend(change);
+            // It was answered so before another daemon answered, and is so again.
+            let is_overtaken = parts.is_of_another(writer)
+                && last_answered.is_some_and(|it| check_in.answered_at < it && it <= says.time);
+            let mut since = check_in.answered_at;
+            if is_overtaken {
+                late::merge(connection, &mut next, check_in, contents).await?;
+                since = says.time;
+            }
+            let change = answered(connection, (name, since), &mut next, check_in, contents, causes);
+            self.changes.extend(change.await?);
         }
         if is_late {
             late::see(&mut next, check_in, said)?;
@@ -181,7 +195,7 @@ impl NotedNode {
 /// Notes what a check-in was answered; returns the change if that is another answer than before.
 async fn answered(
     connection: &mut AnyConnection,
-    name: &str,
+    (name, since): (&str, i64),
     row: &mut NodeRow,
     check_in: &PreparedCheckIn,
     contents: &ContentIds,
@@ -193,12 +207,13 @@ async fn answered(
     if row.answer != Some(id) {
         // The order in which answers came counts, also when the clock was set back meanwhile.
         let earliest = row.since.map_or(i64::MIN, |it| it.saturating_add(1));
-        let time = check_in.answered_at.max(earliest);
+        let time = since.max(earliest);
         let at = (id, time);
         change = Some(causes.change(connection, name, row, check_in, answer, at).await?);
         row.answer = Some(id);
         row.since = Some(time);
     }
+    row.answered_at = Some(check_in.time());
     row.commit = Some(answer.snapshot.commit.as_bytes().to_vec());
     row.take_inputs(check_in, answer, contents);
     Ok(change)
@@ -225,8 +240,11 @@ fn see(
         row.last_seen = time;
         // Its facts came before this.
         row.said = row.said.until(time.saturating_sub(1));
+        row.answered_at = row.answered_at.map(|it| it.min(time));
     }
-    if row.is_replaced_by(facts) {
+    let says =
+        SaidCheckIn { has_facts: facts.has_facts(), is_bare: facts.is_bare(), ..check_in.says() };
+    if row.parts().is_replaced_by(&says) {
         row.take_facts(check_in, facts, said)?;
     }
     Ok(())

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::StoreError;
+use super::queue::Fresh;
 use super::row_text::RowText;
+use super::said::{KnownParts, SaidCheckIn};
 use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
@@ -309,6 +311,17 @@ impl Row {
         is_bare(self.body.len())
     }
 
+    /// Returns what decides what it leaves of what is known, after it has waited for so many microseconds.
+    pub(super) fn says(&self, waited: i64) -> SaidCheckIn {
+        SaidCheckIn {
+            said: self.said,
+            time: self.origin.time.as_microsecond(),
+            waited,
+            has_facts: self.facts == FactsPresence::Some,
+            is_bare: self.is_bare(),
+        }
+    }
+
     /// Returns what is known of its node after it.
     pub(super) fn known_after(self: Arc<Self>, known: Option<KnownRow>) -> KnownRow {
         match (self.said, known) {
@@ -367,6 +380,7 @@ pub(super) enum KnownRow {
         origin: CheckInOrigin,
         /// Facts and trusted data, in JSON.
         body: Vec<u8>,
+        parts: KnownParts,
     },
     /// What waits to be stored.
     Fresh(Arc<Row>),
@@ -386,6 +400,29 @@ impl KnownRow {
             Self::Stored { body, .. } => body,
             Self::Fresh(row) => &row.body,
         }
+    }
+
+    /// Returns what is known after a check-in that waits, where several daemons write: another one may already have
+    /// written what came later.
+    pub(super) fn after(self, check_in: &Fresh, writer: i64) -> Self {
+        let row = check_in.row.stored();
+        let says = row.says(check_in.waited());
+        let Self::Stored { origin, body, mut parts } = self else {
+            return row.known_after(Some(self));
+        };
+        if !parts.overtook(&says, writer) {
+            return row.known_after(Some(Self::Stored { origin, body, parts }));
+        }
+        let Some(part) = parts.latest_part(&says) else {
+            return Self::Stored { origin, body, parts };
+        };
+        let completed = row.completed(part, Some(&body));
+        parts.times.note(part, says.time);
+        parts.has_facts = completed.facts == FactsPresence::Some;
+        parts.is_bare = completed.is_bare();
+        let is_last = parts.times.latest() == Some(says.time);
+        let origin = if is_last { row.origin.clone() } else { origin };
+        Self::Stored { origin, body: completed.body.to_vec(), parts }
     }
 
     fn is_bare(&self) -> bool {

@@ -20,7 +20,7 @@ use super::listing::KnownState;
 use super::location::StoreLocation;
 use super::node_name::check_node_name;
 use super::pending::Pending;
-use super::queue::Receipt;
+use super::queue::{Fresh, Receipt};
 use super::reading::StoredRow;
 use super::scan::{SCANNED_TOGETHER, ScanExtent, ScannedNode};
 use super::settings::StoreSettings;
@@ -140,7 +140,7 @@ impl CheckIns {
             Err(_) => Err(StoreError::new(
                 StoreFault::Io,
                 "written",
-                format!("the disk did not answer for {} s", TIMEOUT.as_secs()),
+                format!("{} did not answer for {} s", self.0.medium(), TIMEOUT.as_secs()),
             )),
         }
     }
@@ -451,6 +451,14 @@ impl Inner {
         read(&database).map_err(|error| self.file.fail(&database, error))
     }
 
+    /// Returns what check-ins are written to.
+    fn medium(&self) -> &'static str {
+        match self.file.settings.location {
+            StoreLocation::Postgres(_) => "the database",
+            StoreLocation::Memory | StoreLocation::Sqlite(_) => "the disk",
+        }
+    }
+
     fn note(&self, name: &str, bytes: usize, row: impl FnOnce() -> QueuedRow) {
         if check_name(name).is_err() {
             self.metrics.count_dropped_check_ins(DropReason::Name, 1);
@@ -489,11 +497,12 @@ impl Inner {
             return Ok(None);
         }
         let waiting = self.pending.queue().get(name);
-        let whole = waiting.iter().rposition(|it| it.row.is_whole());
-        let stored = if whole.is_none() { self.stored_row(name, room)? } else { None };
-        let counting = waiting.get(whole.unwrap_or_default()..).unwrap_or_default();
-        let known =
-            counting.iter().fold(stored, |it, fresh| Some(fresh.row.stored().known_after(it)));
+        let known = match self.file.settings.location {
+            StoreLocation::Postgres(_) => self.known_to_some(name, &waiting, room)?,
+            StoreLocation::Memory | StoreLocation::Sqlite(_) => {
+                self.known_here(name, &waiting, room)?
+            }
+        };
         let Some(known) = known else { return Ok(None) };
         if let KnownRow::Fresh(row) = &known {
             admit(room.admits_bytes(row.body.len()))?;
@@ -502,14 +511,54 @@ impl Inner {
         parse(name, known.origin(), known.body()).map(Some)
     }
 
+    /// Returns what is known of a node by what waits and what is stored.
+    fn known_here(
+        &self,
+        name: &str,
+        waiting: &[Fresh],
+        room: &dyn RowRoom,
+    ) -> Result<Option<KnownRow>, StoreError> {
+        let whole = waiting.iter().rposition(|it| it.row.is_whole());
+        let stored = if whole.is_none() { self.stored_row(name, room)? } else { None };
+        let counting = waiting.get(whole.unwrap_or_default()..).unwrap_or_default();
+        Ok(counting.iter().fold(stored, |it, fresh| Some(fresh.row.stored().known_after(it))))
+    }
+
+    /// Returns the same where other daemons write too, and may have written what came later than what waits.
+    fn known_to_some(
+        &self,
+        name: &str,
+        waiting: &[Fresh],
+        room: &dyn RowRoom,
+    ) -> Result<Option<KnownRow>, StoreError> {
+        let stored = match self.stored_row(name, room) {
+            // What is known here is better than nothing.
+            Err(_) if waiting.iter().any(|it| it.row.is_whole()) => {
+                return self.known_here(name, waiting, room);
+            }
+            stored => stored?,
+        };
+        let writer = self.writer.number();
+        let known = waiting.iter().fold(stored, |known, fresh| {
+            Some(match known {
+                Some(known) => known.after(fresh, writer),
+                None => fresh.row.stored().known_after(None),
+            })
+        });
+        Ok(known)
+    }
+
     /// Returns the row of a node, if there is room for it.
     fn stored_row(&self, name: &str, room: &dyn RowRoom) -> Result<Option<KnownRow>, StoreError> {
         let database = self.file.database()?;
         let failed = |error| self.file.fail(&database, error);
-        let bytes = database.row_bytes(name).map_err(failed)?.unwrap_or_default();
+        let Some(bytes) = database.row_bytes(name).map_err(failed)? else { return Ok(None) };
         admit(room.admits_bytes(bytes))?;
         let row = database.row(name).map_err(failed)?;
-        row.map(|it| Ok(KnownRow::Stored { body: it.text()?, origin: it.origin })).transpose()
+        let stored = row.map(|it| {
+            Ok(KnownRow::Stored { body: it.text()?, origin: it.origin, parts: it.parts })
+        });
+        stored.transpose()
     }
 
     /// Returns the check-in of a large row once there is room for it; none if it is gone.

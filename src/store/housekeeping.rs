@@ -6,6 +6,7 @@ use sqlx::any::AnyRow;
 use super::batch::delete_nodes;
 use super::database::Database;
 use super::error::StoreError;
+use super::forgotten::Deletion;
 use super::sql::{Dialect, Statement, integer, maybe_integer};
 use super::totals::{lock_totals, save_totals};
 
@@ -27,9 +28,16 @@ impl Database {
 
     /// Forgets a node; returns whether it was known. What is deleted stands in the log of a file until
     /// [`Self::give_back`].
-    pub(super) fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
+    pub(super) fn forget_node(&self, name: &str, deletion: Deletion) -> Result<bool, StoreError> {
         let node = Statement::new("SELECT id, stored_bytes FROM nodes WHERE name = ").value(name);
-        Ok(self.delete(node)? > 0)
+        let count = self.write_kept(async |connection| {
+            let failed = self.connections.failed("written");
+            let dialect = &self.connections.dialect;
+            let count = delete(connection, dialect, node).await.map_err(&failed)?;
+            deletion.note(connection, dialect, name).await.map_err(&failed)?;
+            Ok(count)
+        });
+        Ok(count? > 0)
     }
 
     /// Deletes the nodes that a statement finds, with the answers that they alone had.

@@ -10,6 +10,7 @@ use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row, SaidPar
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
+use super::said::SaidCheckIn;
 use crate::answer::{AnswerDigest, AnswerRecord, NodeState};
 use crate::hierarchy::GroupIndex;
 use crate::mentioned::MentionedPaths;
@@ -122,6 +123,11 @@ impl PreparedCheckIn {
     /// Returns when it came, in microseconds since 1970.
     pub(super) fn time(&self) -> i64 {
         self.row.origin.time.as_microsecond()
+    }
+
+    /// Returns what decides what it leaves of what is known.
+    pub(super) fn says(&self) -> SaidCheckIn {
+        self.row.says(self.waited)
     }
 
     /// Returns whether it has the facts that decided its answer.
@@ -286,8 +292,8 @@ impl Preparation {
         name: &str,
         fresh: &Fresh,
     ) -> Result<PreparedCheckIn, StoreError> {
-        let Fresh { row, keeping, answered_at, queued } = fresh;
-        let waited = i64::try_from(queued.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let Fresh { row, keeping, answered_at, .. } = fresh;
+        let waited = fresh.waited();
         let row = row.stored();
         let answer = row.answered.as_ref().map(|it| self.answer(name, &row, it)).transpose()?;
         let facts = Arc::new(PreparedFacts::new(&row));

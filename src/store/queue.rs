@@ -38,6 +38,11 @@ impl Fresh {
         let queued = Instant::now();
         Self { row: Arc::new(row), keeping, answered_at, queued }
     }
+
+    /// Returns for how long it has waited, in microseconds.
+    pub(super) fn waited(&self) -> i64 {
+        i64::try_from(self.queued.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
 }
 
 /// What was said about the keeping of a check-in.

@@ -7,10 +7,12 @@ use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
 use super::check_in::CheckInOrigin;
+use super::check_in::is_bare;
 use super::compression::decompress;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::sql::{Statement, bytes, integer, maybe_bytes, maybe_text, text};
+use super::said::{KnownParts, PartTimes};
+use super::sql::{Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text};
 use super::transition::read_commit;
 
 /// How many rows are looked through at a time.
@@ -21,13 +23,14 @@ const LOOKED_THROUGH: i64 = 256;
 pub(super) struct StoredRow {
     pub(super) name: String,
     pub(super) origin: CheckInOrigin,
+    pub(super) parts: KnownParts,
     raw_bytes: usize,
     body: Vec<u8>,
 }
 
 /// The columns of [`StoredRow`].
 const ROW: &str = "SELECT n.name, n.checked_in, n.checked_in_commit, n.transaction_uuid, \
-     n.raw_bytes, f.body FROM nodes n JOIN facts f ON f.node = n.id ";
+     n.raw_bytes, f.body, n.writer, n.last_seen, n.facts_at, n.trusted_at, n.has_facts FROM nodes n JOIN facts f ON f.node = n.id ";
 
 impl StoredRow {
     fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
@@ -36,7 +39,18 @@ impl StoredRow {
         let commit = maybe_bytes(row, 2)?.as_deref().and_then(read_commit);
         let origin = CheckInOrigin { time, transaction_uuid: maybe_text(row, 3)?, commit };
         let raw_bytes = usize::try_from(integer(row, 4)?).unwrap_or_default();
-        Ok(Self { name: text(row, 0)?, origin, raw_bytes, body: bytes(row, 5)? })
+        let parts = KnownParts {
+            writer: integer(row, 6)?,
+            last_seen: integer(row, 7)?,
+            times: PartTimes::of_row(
+                integer(row, 1)?,
+                maybe_integer(row, 8)?,
+                maybe_integer(row, 9)?,
+            ),
+            has_facts: integer(row, 10)? != 0,
+            is_bare: is_bare(raw_bytes),
+        };
+        Ok(Self { name: text(row, 0)?, origin, parts, raw_bytes, body: bytes(row, 5)? })
     }
 
     /// Reads rows by their names.

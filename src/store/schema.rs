@@ -85,7 +85,7 @@ pub(super) fn migrate(connections: &Connections) -> Result<(), StoreError> {
             StoreFault::Io,
             "opened",
             format!(
-                "a newer version of Clade wrote them; run that one, or give --store another file: {error}"
+                "a newer version of Clade wrote them; run that one, or give --store another place: {error}"
             ),
         ),
         // Tables that no version before this one has made.

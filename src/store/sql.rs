@@ -29,6 +29,15 @@ const OPERATION: Duration = Duration::from_secs(30);
 /// The same for PostgreSQL, which ends the statement then.
 const LONGEST_STATEMENT: &str = "SET statement_timeout = '30s'";
 
+/// What PostgreSQL ends of a connection that reads. Who waits for what is read waits for a lock no longer than for a
+/// connection. A daemon that stands still, or whose network is gone, in a transaction keeps no other from writing.
+const READER_TIMEOUTS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
+     SET idle_in_transaction_session_timeout = '30s'";
+
+/// The same of the connection that writes.
+const WRITER_TIMEOUTS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '20s'; \
+     SET idle_in_transaction_session_timeout = '30s'";
+
 /// How long bringing the tables up to date may take: it may read all that is kept.
 const MIGRATION: Duration = Duration::from_hours(1);
 
@@ -166,27 +175,22 @@ impl Connections {
     /// Connects to a database of PostgreSQL. Blocking.
     pub(super) fn open_postgres(url: &PostgresUrl) -> Result<Self, StoreError> {
         let options = connect_options(url.reveal())?;
-        let pool = |connections: u32| {
+        let pool = |connections: u32, timeouts: &'static str| {
             AnyPoolOptions::new()
                 .min_connections(0)
                 .max_connections(connections)
                 .acquire_timeout(CONNECTION)
-                .after_connect(|connection, _| {
-                    Box::pin(async move {
-                        execute(connection, LONGEST_STATEMENT).await?;
-                        execute(connection, "SET lock_timeout = '20s'").await
-                    })
-                })
+                .after_connect(move |connection, _| Box::pin(execute(connection, timeouts)))
         };
         wait_for(OPERATION, "opened", async {
-            let tried = async { options.connect().await?.close().await };
-            let tried = tokio::time::timeout(CONNECTION, tried).await;
-            tried
+            let tried = tokio::time::timeout(CONNECTION, encoding(&options)).await;
+            let encoding = tried
                 .unwrap_or(Err(sqlx::Error::PoolTimedOut))
                 .map_err(failed(&Dialect::Postgres, "opened"))?;
-            let writer = pool(1).connect_lazy_with(options.clone());
-            let readers = pool(READERS).connect_lazy_with(options.clone());
-            let of_pages = pool(READERS_OF_PAGES).connect_lazy_with(options);
+            check_encoding(&encoding)?;
+            let writer = pool(1, WRITER_TIMEOUTS).connect_lazy_with(options.clone());
+            let readers = pool(READERS, READER_TIMEOUTS).connect_lazy_with(options.clone());
+            let of_pages = pool(READERS_OF_PAGES, READER_TIMEOUTS).connect_lazy_with(options);
             let examiner = readers.clone();
             Ok(Self { dialect: Dialect::Postgres, writer, readers, of_pages, examiner })
         })
@@ -307,11 +311,12 @@ impl Connections {
         })
     }
 
-    /// Reads the failure of an operation that reads: that all connections are in use says nothing against
-    /// the database, while one that cannot be reached has none left.
+    /// Reads the failure of an operation that reads: that all connections are in use, or that a server gives no
+    /// other one, says nothing against the database, while one that cannot be reached has none left.
     fn failed_to_read(&self, readers: &AnyPool, error: sqlx::Error) -> StoreError {
-        let most = readers.options().get_max_connections();
-        if matches!(error, sqlx::Error::PoolTimedOut) && readers.size() >= most {
+        // A page that gets no connection leaves those of agents alone.
+        let has_some = readers.size() > 0 || self.readers.size() > 0;
+        if matches!(error, sqlx::Error::PoolTimedOut) && has_some {
             let reason = "too many read at the same time; try again soon";
             return StoreError::new(StoreFault::Busy, "read", reason);
         }
@@ -422,6 +427,28 @@ fn connect_options(url: &str) -> Result<AnyConnectOptions, StoreError> {
     Ok(options.disable_statement_logging())
 }
 
+/// Connects to a server, and returns the encoding of its database.
+async fn encoding(options: &AnyConnectOptions) -> Result<String, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    let row = Statement::new("SELECT current_setting('server_encoding')");
+    let row = row.first(&mut connection).await?;
+    let encoding = row.as_ref().map(|it| text(it, 0)).transpose()?;
+    connection.close().await?;
+    Ok(encoding.unwrap_or_default())
+}
+
+/// Returns an error for a database that does not hold every text: a name or fact that it lacks is refused each time.
+fn check_encoding(encoding: &str) -> Result<(), StoreError> {
+    // The latter keeps bytes as they are.
+    if matches!(encoding, "UTF8" | "SQL_ASCII") {
+        return Ok(());
+    }
+    let reason = format!(
+        "the database has the encoding {encoding}, which lacks characters: make one with `createdb --encoding UTF8 --template template0`"
+    );
+    Err(StoreError::new(StoreFault::Io, "opened", reason))
+}
+
 async fn execute(connection: &mut AnyConnection, sql: &'static str) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(sql).execute(connection).await.map(drop)
 }
@@ -463,5 +490,13 @@ async fn try_sqlite(options: &AnyConnectOptions) -> Result<(), sqlx::Error> {
 /// Reads the failure of a statement.
 fn failed(dialect: &Dialect, action: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     let dialect = dialect.clone();
-    move |error| StoreError::new(fault_of(&dialect, &error), action, error.to_string())
+    move |error| {
+        let reason = match &error {
+            sqlx::Error::PoolTimedOut => {
+                format!("the database did not answer for {} s", CONNECTION.as_secs())
+            }
+            error => error.to_string(),
+        };
+        StoreError::new(fault_of(&dialect, &error), action, reason)
+    }
 }

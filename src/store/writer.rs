@@ -12,9 +12,10 @@ use super::batch::WriteOutcomes;
 use super::database::{Database, StoreLimits};
 use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
+use super::forgotten::Deletion;
 use super::former;
 use super::pending::Pending;
-use super::prepared::{Preparation, PreparedNode};
+use super::prepared::{Preparation, PreparedNode, WriterId};
 use super::queue::{Fresh, Urgency, WriteBatch};
 use super::schedule::{HOUSEKEEPING, HousekeepingSchedule};
 use super::settings::StoreSettings;
@@ -50,6 +51,8 @@ pub(super) struct StoreWriter {
     metrics: Arc<Metrics>,
     /// Held by the thread that writes.
     turn: Mutex<()>,
+    /// Tells this daemon from others that write to the same database.
+    number: WriterId,
     preparation: Mutex<Preparation>,
     /// Whether what was deleted may still stand in the log of the file.
     is_give_back_due: AtomicBool,
@@ -61,16 +64,23 @@ pub(super) struct StoreWriter {
 
 impl StoreWriter {
     pub(super) fn new(file: Arc<StoreFile>, pending: Arc<Pending>, metrics: Arc<Metrics>) -> Self {
+        let preparation = Preparation::default();
         Self {
             file,
             pending,
             metrics,
             turn: Mutex::default(),
-            preparation: Mutex::default(),
+            number: preparation.writer,
+            preparation: Mutex::new(preparation),
             is_give_back_due: AtomicBool::new(false),
             batch: AtomicUsize::new(BATCH),
             swept: AtomicI64::new(0),
         }
+    }
+
+    /// Returns the number of this daemon among those that write to the same database.
+    pub(super) fn number(&self) -> i64 {
+        self.number.number()
     }
 
     /// Returns what prepares check-ins.
@@ -332,7 +342,10 @@ impl StoreWriter {
         // What is being written is written first.
         let turn = self.turn.lock();
         let waited = self.pending.queue().forget(name);
-        let known = database.forget_node(name).map_err(|error| self.file.fail(&database, error));
+        #[expect(clippy::disallowed_methods, reason = "a client deletes it now")]
+        let deletion = Deletion { time: Timestamp::now(), writer: self.number };
+        let known = database.forget_node(name, deletion);
+        let known = known.map_err(|error| self.file.fail(&database, error));
         if known == Ok(true) {
             // The node is deleted, whatever becomes of this.
             self.give_back(&database);
@@ -358,6 +371,7 @@ impl StoreWriter {
             tracing::info!(nodes = forgotten, "nodes that were not seen for long are forgotten");
         }
         let changes = self.forget_some(|it| it.forget_changes(changes_before));
+        self.forget_some(|it| it.drop_deletions(now));
         let swept = self.sweep();
         if forgotten + changes + swept > 0 {
             self.is_give_back_due.store(true, Ordering::Relaxed);

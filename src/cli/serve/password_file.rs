@@ -20,7 +20,9 @@ pub(super) fn check(store: Option<&StoreLocation>) -> Result<()> {
     }
     let usual = std::env::home_dir().map(|it| it.join(".pgpass")).filter(|it| it.exists());
     let usual = usual.map(|it| (why_ignored(&it), it));
-    if let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) {
+    // An empty one names no file, as for psql.
+    let named = std::env::var_os(VARIABLE).filter(|it| !it.is_empty());
+    if let Some(path) = named.map(PathBuf::from) {
         let Some(reason) = why_ignored(&path) else { return Ok(()) };
         let reason = format!("the password file `{}` of `{VARIABLE}` {reason}", path.display());
         // The library reads the usual one then.

@@ -22,7 +22,7 @@ impl TypedValueParser for StoreLocationParser {
         _: Option<&Arg>,
         value: &OsStr,
     ) -> Result<StoreLocation, Error> {
-        let location = value.to_str().ok_or(InvalidStoreLocation).and_then(str::parse);
+        let location = value.to_str().ok_or(InvalidStoreLocation::Form).and_then(str::parse);
         location.map_err(|error| {
             let message = format!("invalid value for '--store <LOCATION>': {error}\n");
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)

@@ -7,56 +7,18 @@ use sqlx::AnyConnection;
 use super::super::check_in::SaidPart;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts, WriterId};
 use super::super::queue::Keeping;
+use super::super::said::NO_WRITER;
 use super::super::sql::{Dialect, Statement, integer, maybe_integer};
 use super::answers::ContentIds;
 use super::changes::{FreshChange, insert};
 use super::node_row::NodeRow;
 use crate::answer::ChangeCause;
 
-/// How much older than what is kept a late check-in is at the most, in microseconds, beside the time that it
-/// waited in the queue: while the database is gone that is long. What seems to be older still is of a daemon
-/// whose clock is wrong, and replaces what is kept.
-const LATE: i64 = 60_000_000;
-
 /// Which daemon writes. Only daemons that share a database are told apart.
-pub(super) fn writer(dialect: &Dialect, this: WriterId) -> i64 {
+pub(in crate::store) fn writer(dialect: &Dialect, this: WriterId) -> i64 {
     match dialect {
         Dialect::Sqlite => NO_WRITER,
         Dialect::Postgres => this.number(),
-    }
-}
-
-/// The writer of a row where there is only one.
-const NO_WRITER: i64 = 0;
-
-/// Returns whether another daemon has already written a later check-in of a node. Those of one daemon
-/// count in the order in which they came, also where its clock was set back.
-pub(super) fn is_late(row: &NodeRow, check_in: &PreparedCheckIn, writer: i64) -> bool {
-    let time = check_in.time();
-    let is_of_another = row.id.is_some() && row.writer != NO_WRITER && row.writer != writer;
-    is_of_another
-        && time < row.last_seen
-        && row.last_seen.saturating_sub(time) < LATE.saturating_add(check_in.waited)
-}
-
-/// Returns which part of a late check-in is still the latest that the node said.
-pub(super) fn latest_part(row: &NodeRow, check_in: &PreparedCheckIn) -> Option<SaidPart> {
-    let (said, facts) = (check_in.row.said, &check_in.facts);
-    let is_later = |known: Option<i64>| known.is_none_or(|it| it < check_in.time());
-    let says_facts = said != SaidPart::Trusted && facts.has_facts();
-    let says_trusted = match said {
-        SaidPart::Trusted => true,
-        SaidPart::Facts => false,
-        SaidPart::Both => row.is_replaced_by(facts),
-    };
-    match (
-        says_facts && (!row.has_facts || is_later(row.said.facts)),
-        says_trusted && (row.is_bare() || is_later(row.said.trusted)),
-    ) {
-        (true, true) => Some(SaidPart::Both),
-        (true, false) => Some(SaidPart::Facts),
-        (false, true) => Some(SaidPart::Trusted),
-        (false, false) => None,
     }
 }
 
@@ -139,7 +101,7 @@ impl LateAnswer<'_> {
         };
         // Two changes of a node are not at the same time.
         let time = before.map_or(self.time, |it| self.time.max(it.time.saturating_add(1)));
-        let end = after.map_or(row.last_seen, |it| it.time);
+        let end = after.map_or_else(|| row.last_answered().unwrap_or(row.last_seen), |it| it.time);
         if given == Some(self.id) || time >= end {
             return Ok(());
         }

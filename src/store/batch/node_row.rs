@@ -9,12 +9,12 @@ use sqlx::any::AnyRow;
 use super::super::check_in::{Row, SaidPart, is_bare};
 use super::super::compression::decompress;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
+use super::super::said::{KnownParts, PartTimes};
 use super::super::sql::{
     SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
 use super::super::tally::CountedAnswer;
 use super::answers::ContentIds;
-use super::part_times::PartTimes;
 
 /// What is kept of a node beside its facts.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub(super) struct NodeRow {
     pub(super) commit: Option<Vec<u8>>,
     pub(super) answer: Option<i64>,
     pub(super) since: Option<i64>,
+    /// When it was last answered.
+    pub(super) answered_at: Option<i64>,
     pub(super) writer: i64,
     /// When it said what is kept of it.
     pub(super) said: PartTimes,
@@ -49,7 +51,7 @@ pub(super) struct NodeRow {
 /// The columns of a row, in the order in which they are read and written.
 const COLUMNS: &str = "name, first_seen, last_seen, settled, commit_id, answer, since, writer, \
      checked_in, checked_in_commit, transaction_uuid, has_facts, raw_bytes, stored_bytes, \
-     facts_hash, path_set, inputs, inputs_hash, facts_at, trusted_at";
+     facts_hash, path_set, inputs, inputs_hash, facts_at, trusted_at, answered_at";
 
 impl NodeRow {
     /// Returns the row of a node that was first seen at a time.
@@ -62,6 +64,7 @@ impl NodeRow {
             commit: None,
             answer: None,
             since: None,
+            answered_at: None,
             writer: 0,
             said: PartTimes::default(),
             checked_in_commit: None,
@@ -92,15 +95,23 @@ impl NodeRow {
         self.stored_bytes
     }
 
-    /// Returns whether neither facts nor trusted data are known.
-    pub(super) fn is_bare(&self) -> bool {
-        usize::try_from(self.raw_bytes).is_ok_and(is_bare)
+    /// Returns what decides what a check-in leaves of it.
+    pub(super) fn parts(&self) -> KnownParts {
+        KnownParts {
+            writer: self.writer,
+            last_seen: self.last_seen,
+            times: self.said,
+            has_facts: self.has_facts,
+            is_bare: usize::try_from(self.raw_bytes).is_ok_and(is_bare),
+        }
     }
 
-    /// Returns whether the last that is known of the node is an answer, and not facts that it only submitted.
-    pub(super) fn was_answered_last(&self) -> bool {
-        self.answer.is_some()
-            && (self.checked_in() < self.last_seen || self.checked_in_commit.is_some())
+    /// Returns when the node was last answered, as far as that is known.
+    pub(super) fn last_answered(&self) -> Option<i64> {
+        self.answer?;
+        // A version that does not note it wrote the row. What is known last is no facts that the node only submitted.
+        let is_last = self.checked_in() < self.last_seen || self.checked_in_commit.is_some();
+        if is_last { Some(self.last_seen) } else { self.answered_at.max(self.since) }
     }
 
     /// Returns when it said the last of its facts and trusted data.
@@ -128,12 +139,6 @@ impl NodeRow {
         // An empty text, as one that cannot be read, counts as left out.
         let known = body.map(|it| decompress(&it, most).unwrap_or_default());
         Ok(Arc::new(facts.completed(said, known.as_deref())))
-    }
-
-    /// Returns whether a request with such facts says more than that the node is there: if not, what is known stays.
-    pub(super) fn is_replaced_by(&self, facts: &PreparedFacts) -> bool {
-        let says_less = self.has_facts || (facts.is_bare() && !self.is_bare());
-        facts.has_facts() || !says_less
     }
 
     /// Replaces what the node said last, by facts and trusted data that are as a check-in left them.
@@ -229,13 +234,14 @@ impl NodeRow {
 
     fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            id: Some(integer(row, 20)?),
+            id: Some(integer(row, 21)?),
             first_seen: integer(row, 1)?,
             last_seen: integer(row, 2)?,
             is_settled: integer(row, 3)? != 0,
             commit: maybe_bytes(row, 4)?,
             answer: maybe_integer(row, 5)?,
             since: maybe_integer(row, 6)?,
+            answered_at: maybe_integer(row, 20)?,
             writer: integer(row, 7)?,
             said: PartTimes::of_row(
                 integer(row, 8)?,
@@ -277,6 +283,7 @@ impl NodeRow {
             self.inputs_hash.into(),
             self.said.facts.into(),
             self.said.trusted.into(),
+            self.answered_at.into(),
         ]
     }
 
@@ -332,5 +339,5 @@ const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET first_seen = excluded.fi
      raw_bytes = excluded.raw_bytes, stored_bytes = excluded.stored_bytes, \
      facts_hash = excluded.facts_hash, path_set = excluded.path_set, inputs = excluded.inputs, \
      inputs_hash = excluded.inputs_hash, facts_at = excluded.facts_at, \
-     trusted_at = excluded.trusted_at \
+     trusted_at = excluded.trusted_at, answered_at = excluded.answered_at \
      RETURNING name, id";

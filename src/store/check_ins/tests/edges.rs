@@ -242,6 +242,8 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
         "ALTER TABLE nodes DROP COLUMN inputs_hash",
         "ALTER TABLE nodes DROP COLUMN facts_at",
         "ALTER TABLE nodes DROP COLUMN trusted_at",
+        "ALTER TABLE nodes DROP COLUMN answered_at",
+        "DROP TABLE forgotten_nodes",
         "DROP TABLE replicas",
         "DROP TABLE node_counts",
         "DROP INDEX changes_of_commits",

@@ -8,7 +8,7 @@ use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
 use crate::answer::{AnswerRecord, ChangeCause};
 use crate::store::check_in::SaidPart;
-use crate::store::sql::{Statement, integer};
+use crate::store::sql::{Statement, integer, text};
 use crate::store::{NodeFilter, NodeRange, ReplicaName, StoredReplica};
 
 with_either_database! {
@@ -275,6 +275,178 @@ fn trusted_data_that_come_late_are_kept_beside_a_bare_request() {
     written(b);
     written(a);
     assert_eq!(b.get("n").unwrap().check_in.unwrap().node, asked);
+}
+
+#[test]
+fn a_late_answer_does_not_replace_a_later_one_where_facts_came_last() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
+    let family = |family: &str| node("n", &json!({"os": {"family": family}}));
+    ask(a, 10, &rules, &family("RedHat"));
+    written(a);
+    let suse = ask(a, 20, &rules, &family("Suse"));
+    let debian = ask(b, 21, &rules, &family("Debian"));
+    written(b);
+    note_part(b, 22, SaidPart::Facts, &family("Debian"));
+    written(b);
+    written(a);
+    let last = |it: &CheckIns| it.node("n", &Unlimited).unwrap().unwrap().answer.unwrap();
+    assert_eq!(last(b), (debian.clone(), at(21)));
+    let found: Vec<_> =
+        whole_history(a, "n").into_iter().map(|it| (it.time, it.after)).skip(1).collect();
+    assert_eq!(found, [(at(20), suse.clone()), (at(21), debian)]);
+    // An answer that is the latest is, though facts came after it.
+    ask(a, 30, &rules, &family("Suse"));
+    note_part(b, 31, SaidPart::Facts, &family("Suse"));
+    written(b);
+    written(a);
+    assert_eq!(last(b), (suse, at(30)));
+}
+
+#[test]
+fn what_a_node_got_before_and_after_another_daemon_answered_are_two_changes() {
+    for first in [0, 1] {
+        let Some(stores) = replicas(2) else { return };
+        let [a, b] = stores.as_slice() else { panic!() };
+        let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
+        let family = |family: &str| node("n", &json!({"os": {"family": family}}));
+        ask(a, 1, &rules, &family("RedHat"));
+        written(a);
+        let suse = ask(a, 4, &rules, &family("Suse"));
+        let debian = ask(b, 7, &rules, &family("Debian"));
+        if first == 0 {
+            written(a);
+        }
+        ask(a, 12, &rules, &family("Suse"));
+        written(b);
+        written(a);
+        let found: Vec<_> =
+            whole_history(a, "n").into_iter().map(|it| (it.time, it.after)).skip(1).collect();
+        let expected = [(at(4), suse.clone()), (at(7), debian), (at(12), suse.clone())];
+        assert_eq!(found, expected, "{first}");
+        let last = b.node("n", &Unlimited).unwrap().unwrap().answer.unwrap();
+        assert_eq!(last, (suse, at(12)), "{first}");
+    }
+}
+
+#[test]
+fn a_daemon_answers_by_what_came_last_and_not_by_what_waits_there() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    note_part(b, 10, SaidPart::Both, &part_of(Some(1), Some(1)));
+    written(b);
+    note_part(a, 20, SaidPart::Both, &part_of(Some(2), Some(2)));
+    note_part(b, 22, SaidPart::Facts, &part_of(Some(3), None));
+    written(b);
+    let known = |it: &CheckIns| it.get("n").unwrap().check_in.unwrap();
+    assert_eq!(known(a).node, part_of(Some(3), Some(2)));
+    note_part(a, 21, SaidPart::Trusted, &part_of(None, Some(4)));
+    assert_eq!(known(a).node, part_of(Some(3), Some(4)));
+    note_part(a, 23, SaidPart::Facts, &part_of(Some(5), None));
+    assert_eq!(known(a).node, part_of(Some(5), Some(4)));
+    written(a);
+    assert_eq!((known(a), known(b).node), (known(b), part_of(Some(5), Some(4))));
+}
+
+#[test]
+fn trusted_data_that_come_late_are_kept_beside_facts_that_came_alone() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    note_part(a, 10, SaidPart::Both, &part_of(None, Some(1)));
+    note_part(b, 11, SaidPart::Facts, &part_of(Some(2), None));
+    written(b);
+    written(a);
+    assert_eq!(b.get("n").unwrap().check_in.unwrap().node, part_of(Some(2), Some(1)));
+}
+
+#[test]
+fn what_another_daemon_has_from_before_a_deletion_does_not_bring_the_node_back() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let note = |store: &CheckIns, said| {
+        #[expect(clippy::disallowed_methods, reason = "a deletion is now")]
+        let time = Timestamp::now();
+        let node = part_of(Some(1), Some(1));
+        let check_in = CheckIn { time, transaction_uuid: None, commit: None, node };
+        store.note(Noted { said, ..Noted::from(&check_in) });
+    };
+    note(b, SaidPart::Both);
+    written(b);
+    for said in [SaidPart::Both, SaidPart::Facts, SaidPart::Trusted] {
+        note(a, said);
+        assert!(b.forget_node("n").unwrap());
+        written(a);
+        assert_eq!(b.get("n").unwrap().check_in, None, "{said:?}");
+        // It comes back when it says something again, to either.
+        note(a, SaidPart::Both);
+        written(a);
+        note(b, SaidPart::Both);
+        written(b);
+        assert!(a.get("n").unwrap().check_in.is_some(), "{said:?}");
+    }
+    let deletions = || {
+        let database = b.0.file.database().unwrap();
+        let counted = database.connections.read(async |connection| {
+            let all = Statement::new("SELECT COUNT(*) FROM forgotten_nodes");
+            integer(&all.first(connection).await?.unwrap(), 0)
+        });
+        counted.unwrap()
+    };
+    assert_eq!(deletions(), 1);
+    b.0.writer.forget(Timestamp::MAX);
+    assert_eq!(deletions(), 0);
+}
+
+#[test]
+fn the_server_ends_what_stands_still_and_a_role_that_may_not_write_still_reads() {
+    let Some(server) = Postgres::shared() else { return };
+    let store = opened_at(&TestedDatabase::Postgres(server).fresh(), LIMITS);
+    let database = store.0.file.database().unwrap();
+    let setting = async |connection: &mut sqlx::AnyConnection, name: &str| {
+        let setting = Statement::new("SELECT current_setting(").value(name).text(")");
+        text(&setting.first(connection).await.unwrap().unwrap(), 0).unwrap()
+    };
+    let read = database.connections.read(async |connection| {
+        Ok([
+            setting(connection, "lock_timeout").await,
+            setting(connection, "idle_in_transaction_session_timeout").await,
+        ])
+    });
+    assert_eq!(read.unwrap(), ["5s", "30s"]);
+    let written = database.connections.write(async |connection| {
+        Ok([
+            setting(connection, "lock_timeout").await,
+            setting(connection, "statement_timeout").await,
+            setting(connection, "idle_in_transaction_session_timeout").await,
+        ])
+    });
+    assert_eq!(written.unwrap(), ["20s", "30s", "30s"]);
+    store.note(&check_in("n", 1));
+    self::written(&store);
+    let forbid = Statement::new("SET default_transaction_read_only = on");
+    database.connections.maintain(forbid).unwrap();
+    store.note(&check_in("n", 2));
+    let refused = store.0.writer.take_turn().unwrap_err();
+    assert!(refused.to_string().contains("read-only"), "{refused}");
+    // The database stays open.
+    assert_eq!(store.get("n").unwrap().check_in.unwrap(), check_in("n", 2));
+    let allow = Statement::new("SET default_transaction_read_only = off");
+    database.connections.maintain(allow).unwrap();
+    self::written(&store);
+    assert_eq!(names(&store), ["n"]);
+}
+
+#[test]
+fn a_database_that_lacks_characters_is_not_used() {
+    let Some(server) = Postgres::shared() else { return };
+    server.sql(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+    );
+    let location = server.url("").replace("/postgres?", "/latin?").parse().unwrap();
+    let store = opened_at(&location, LIMITS);
+    let error = store.0.writer.take_turn().unwrap_err().to_string();
+    assert!(error.contains("the encoding LATIN1"), "{error}");
 }
 
 /// The node with a fact and an entry of trusted data.
