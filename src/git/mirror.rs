@@ -404,12 +404,13 @@ fn download(
     remote.download(specs, Some(&mut options)).map_err(|error| attempt.explain(&error))
 }
 
-/// Returns the full name of a branch that was followed by its name: where it is deleted, a tag of its name is not followed
-/// instead.
+/// Returns the full name of a branch or tag that was followed by its name: another one of that name is not followed
+/// instead, whether the first is deleted or the daemon starts again.
 fn followed_before(repository: &Repository, name: &str) -> Option<String> {
     let head = repository.inner().find_reference("HEAD").ok()?;
     let full = head.symbolic_target().ok()??.strip_prefix(WATCHED)?;
-    (full.strip_prefix("refs/heads/") == Some(name)).then(|| full.to_owned())
+    let mut kinds = ["refs/heads/", "refs/tags/"].into_iter();
+    kinds.any(|it| full.strip_prefix(it) == Some(name)).then(|| full.to_owned())
 }
 
 /// Names the live commit in a repository.

@@ -342,7 +342,6 @@ impl StoreWriter {
         // What is being written is written first.
         let turn = self.turn.lock();
         let waited = self.pending.queue().forget(name);
-        #[expect(clippy::disallowed_methods, reason = "a client deletes it now")]
         let deletion = Deletion { time: Timestamp::now(), writer: self.number };
         let known = database.forget_node(name, deletion);
         let known = known.map_err(|error| self.file.fail(&database, error));

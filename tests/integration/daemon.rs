@@ -519,6 +519,32 @@ fn a_tag_of_the_name_of_a_deleted_branch_does_not_answer() {
 }
 
 #[test]
+fn a_branch_of_the_name_of_a_followed_tag_does_not_answer() {
+    let repository = repository();
+    let first = repository.git().head().unwrap().peel_to_commit().unwrap();
+    repository.git().tag_lightweight("live", first.as_object(), false).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let (path, data) = (repository.text_path(), data.path().to_str().unwrap());
+    let arguments = ["--repo", &path, "--branch", "live", "--data-dir", data];
+    let side = repository.commit("side", &[("groups/side.yaml", "name: Side\n")]);
+    drop(Daemon::start(&arguments));
+    let branch = repository.git().find_commit(side.parse().unwrap()).unwrap();
+    repository.git().branch("live", &branch, false).unwrap();
+    let answers = |it: &Daemon| it.get("/v1/groups").header("X-Clade-Commit").map(str::to_owned);
+    let daemon = Daemon::start(&arguments);
+    assert_eq!(answers(&daemon), Some(first.id().to_string()));
+    let next = repository.commit("next", &[("groups/next.yaml", "name: Next\n")]);
+    let tagged = repository.git().find_object(next.parse().unwrap(), None).unwrap();
+    repository.git().tag_lightweight("live", &tagged, true).unwrap();
+    daemon.wait_until("the tag answers", |it| answers(it).as_deref() == Some(next.as_str()));
+    drop(daemon);
+    // It is followed where it is meant.
+    let daemon =
+        Daemon::start(&["--repo", &path, "--branch", "refs/heads/live", "--data-dir", data]);
+    daemon.wait_until("the branch answers", |it| answers(it).as_deref() == Some(side.as_str()));
+}
+
+#[test]
 fn without_any_commit_the_daemon_says_what_to_do() {
     let repository = GitRepository::new();
     let data = tempfile::tempdir().unwrap();

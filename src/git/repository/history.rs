@@ -53,18 +53,36 @@ impl LinkedHistory {
 pub struct CommitInfo {
     /// Its id.
     pub id: CommitId,
-    /// The name of its author.
+    /// The name of its author, up to a length.
     pub author: String,
     /// When it was made, by its committer's clock.
     pub time: Timestamp,
-    /// The first line of its message.
+    /// The first line of its message, up to a length.
     pub subject: String,
 }
 
-/// Returns the time of a commit, which git takes as any number; one beyond the year 9999 is the last there is.
+/// How many bytes of a name and of a first line are kept: what names a commit many times repeats them each time.
+const NAME: usize = 256;
+const SUBJECT: usize = 512;
+
+/// Returns a line of a commit, with an ellipsis where it is longer than what is kept.
+fn line(bytes: &[u8], most: usize) -> String {
+    match bytes.get(..most) {
+        Some(kept) if kept.len() < bytes.len() => {
+            // The last character may be cut.
+            let kept = String::from_utf8_lossy(kept);
+            format!("{}…", kept.trim_end_matches(char::REPLACEMENT_CHARACTER))
+        }
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// The first second of the year 0, before which there is no year of four digits.
+const FIRST_YEAR: i64 = -62_167_219_200;
+
+/// Returns the time of a commit, which git takes as any number; one beyond the years 0 to 9999 is the first or last in them.
 fn timestamp(seconds: i64) -> Timestamp {
-    let end = if seconds > 0 { Timestamp::MAX } else { Timestamp::MIN };
-    Timestamp::from_second(seconds).unwrap_or(end)
+    Timestamp::from_second(seconds.max(FIRST_YEAR)).unwrap_or(Timestamp::MAX)
 }
 
 impl Repository {
@@ -78,13 +96,14 @@ impl Repository {
         let seconds = commit.time().seconds();
         Ok(CommitInfo {
             id,
-            author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
+            author: line(commit.author().name_bytes(), NAME),
             time: timestamp(seconds),
             subject: commit
                 .message_bytes()
                 .split(|byte| *byte == b'\n')
-                .map(|line| String::from_utf8_lossy(line).trim().to_owned())
+                .map(<[u8]>::trim_ascii)
                 .find(|line| !line.is_empty())
+                .map(|it| line(it, SUBJECT))
                 .unwrap_or_default(),
         })
     }
@@ -306,6 +325,33 @@ impl Repository {
             Ok(common) => Ok(Some(id_of(common))),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(fail(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_between_characters_and_times_have_years_of_four_digits() {
+        for (text, expected) in [
+            ("", "".to_owned()),
+            ("abc", "abc".to_owned()),
+            ("abcd", "abcd".to_owned()),
+            ("abcde", "abcd…".to_owned()),
+            ("abcé", "abc…".to_owned()),
+            ("abéd", "abé…".to_owned()),
+        ] {
+            assert_eq!(line(text.as_bytes(), 4), expected, "{text}");
+        }
+        assert_eq!(line(b"a\xff", 4), "a\u{fffd}");
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (i64::MIN, "0000-01-01T00:00:00Z"),
+            (i64::MAX, "9999-12-30T22:00:00.999999999Z"),
+        ] {
+            assert_eq!(timestamp(seconds).to_string(), expected);
         }
     }
 }

@@ -365,7 +365,6 @@ fn what_another_daemon_has_from_before_a_deletion_does_not_bring_the_node_back()
     let Some(stores) = replicas(2) else { return };
     let [a, b] = stores.as_slice() else { panic!() };
     let note = |store: &CheckIns, said| {
-        #[expect(clippy::disallowed_methods, reason = "a deletion is now")]
         let time = Timestamp::now();
         let node = part_of(Some(1), Some(1));
         let check_in = CheckIn { time, transaction_uuid: None, commit: None, node };
