@@ -50,7 +50,7 @@ mod view;
 mod writer;
 
 pub use check_in::{
-    Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, SaidPart, Stored,
+    Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored,
 };
 pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, after};
@@ -63,6 +63,7 @@ pub use location::{InvalidStoreLocation, StoreLocation};
 pub(crate) use node_name::check_node_name;
 pub use node_order::NodeOrder;
 pub use replicas::{ChangedAnswers, ReplicaName, StoreSize, StoredReplica};
+pub use said::SaidPart;
 pub use scan::{ScanExtent, ScannedNode};
 pub use settings::StoreSettings;
 pub use view::{

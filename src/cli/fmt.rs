@@ -13,7 +13,7 @@ use super::repository::{BudgetArgs, help_without_files, read_directory};
 use super::rewrite::rewrite;
 use crate::changeset::house_layout;
 use crate::diagnostic::visible;
-use crate::document::{self, edit_documents, format};
+use crate::document::{self, Fault, edit_documents, format};
 use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
 use crate::wording::counted;
 
@@ -96,8 +96,16 @@ impl FmtCommand {
     /// Returns the canonical form of a file, unless it has that; the error is why it cannot be read, with the place.
     fn formatted(&self, source: &SourceFile, kind: FileKind) -> Result<Option<String>, String> {
         let why = || why_unread(source, kind);
-        let SourceContent::Bytes(bytes) = &source.content else { return Err(why()) };
+        let bytes = match &source.content {
+            SourceContent::Bytes(bytes) => bytes,
+            // There is nothing of the repository behind it; validation says so.
+            SourceContent::Link | SourceContent::Submodule => return Ok(None),
+            SourceContent::TooLarge(_) => return Err(why()),
+        };
         let text = std::str::from_utf8(bytes).map_err(|_| why())?;
+        if faults(bytes, kind).next().is_some() {
+            return Err(why());
+        }
         let with_ids = match self.ids && kind == FileKind::Groups {
             true => with_ids(source, text.to_owned()).ok_or_else(why)?,
             false => text.to_owned(),
@@ -107,12 +115,19 @@ impl FmtCommand {
     }
 }
 
+/// Returns what keeps a file from being read. Only this program reads the settings, so no other reader can differ.
+fn faults(bytes: &[u8], kind: FileKind) -> impl Iterator<Item = Fault> {
+    let faults = document::read(bytes, &document::Limits::DEFAULT).faults.into_iter();
+    faults.filter(move |it| {
+        kind != FileKind::Settings || it.kind != document::FaultKind::AmbiguousScalar
+    })
+}
+
 /// Says why a file cannot be read, and where.
 fn why_unread(source: &SourceFile, kind: FileKind) -> String {
     let at = |line, column, message: &str| format!("{}:{line}:{column}: {message}", source.path);
     if let SourceContent::Bytes(bytes) = &source.content {
-        let faults = document::read(bytes, &document::Limits::DEFAULT).faults;
-        if let Some(fault) = faults.first() {
+        if let Some(fault) = faults(bytes, kind).next() {
             let start = fault.span.start;
             return at(start.line, start.column, &fault.message);
         }

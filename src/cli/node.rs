@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::output::Output;
 use super::shell::word_of_shell;
-use crate::facts::{NodeFacts, read_facts, read_file};
+use crate::facts::{NodeFacts, read_facts, read_file, with_usual_trusted_data};
 use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
@@ -17,7 +17,7 @@ pub(super) struct NodeArgs {
     /// a file of Puppet Server's cache; JSON or YAML
     #[arg(long, value_name = "FILE")]
     pub(super) facts: Option<PathBuf>,
-    /// The node's trusted data, JSON or YAML; without them only the certname is trusted
+    /// The node's trusted data, JSON or YAML; without them only what the certname says is trusted
     #[arg(long, value_name = "FILE")]
     pub(super) trusted: Option<PathBuf>,
 }
@@ -47,6 +47,9 @@ impl NodeArgs {
 
     /// Makes the node of this name.
     pub(super) fn node(&self, name: &str, output: &mut Output) -> Result<Node> {
+        if name.is_empty() {
+            bail!("the name of the node is empty: give its certname");
+        }
         let facts = match &self.facts {
             Some(path) => facts_file(path)?,
             None => NodeFacts::default(),
@@ -61,7 +64,7 @@ impl NodeArgs {
             Some(path) => trusted_file(path)?,
             None => facts.trusted.unwrap_or_default(),
         };
-        Ok(Node { name: name.to_owned(), fact: facts.fact, trusted }.with_certname())
+        Ok(with_usual_trusted_data(Node { name: name.to_owned(), fact: facts.fact, trusted }))
     }
 }
 

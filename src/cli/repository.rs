@@ -203,8 +203,19 @@ impl LoadedRepository {
         })
     }
 
-    /// Returns what stands before the path of a file, to make it one from the working directory: there forges look for
-    /// it. A directory elsewhere is left out.
+    /// Returns what stands before the path of a file, to make it one from the top of the git repository: there forges
+    /// look for it, wherever the job runs.
+    fn forge_prefix(&self) -> String {
+        match locate(&self.directory) {
+            Ok((_, inside)) if inside.is_empty() => inside,
+            Ok((_, inside)) => inside + "/",
+            // In no repository, or in one that git does not open for this user.
+            Err(_) => self.prefix(),
+        }
+    }
+
+    /// Returns what stands before the path of a file, to make it one from the working directory. A directory elsewhere is
+    /// left out.
     pub(super) fn prefix(&self) -> String {
         let relative = below_working_directory(&self.directory).unwrap_or_default();
         // Without what changes nothing, such as `./` and a last `/`.
@@ -234,7 +245,7 @@ impl LoadedRepository {
             groups: self.checked.groups,
             diagnostics: self.checked.diagnostics.clone(),
             files: self.checked.files().cloned().collect(),
-            prefix: self.prefix(),
+            prefix: self.forge_prefix(),
             sources,
         }
     }

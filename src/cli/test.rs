@@ -13,6 +13,9 @@ mod suggestions;
 mod update;
 mod verdict;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
@@ -20,9 +23,10 @@ use rayon::prelude::*;
 use super::Exit;
 use super::output::{DataFormat, Output};
 use super::repository::{LoadedRepository, RepositoryArgs};
-use crate::diagnostic::visible;
+use crate::diagnostic::{Diagnostic, Kind, visible};
 use crate::hierarchy::Estate;
 use crate::snapshot::Index;
+use crate::validation::Layout;
 use fact_files::FactFiles;
 use group_names::GroupNames;
 use measures::MeasureArgs;
@@ -70,7 +74,10 @@ impl TestCommand {
         let Some(estate) = &loaded.checked.estate else {
             return Err(self.repository.invalid(&loaded));
         };
-        let unread = self.repository.unread_tests(loaded.checked.layout())?;
+        let layout = loaded.checked.layout();
+        let unread = self.repository.unread_tests(layout)?;
+        let unfollowed = loaded.checked.diagnostics.iter().filter(|it| is_unfollowed(it, layout));
+        let unread: Vec<&Diagnostic> = unread.iter().chain(unfollowed.map(Arc::as_ref)).collect();
         let index = Index::new(&estate.hierarchy);
         let facts = FactFiles::of(&self.repository, &loaded)?;
         let verdicts = run_all(&loaded, estate, &index, &facts);
@@ -112,6 +119,12 @@ impl TestCommand {
         let fine = passed && !measures.has_survivors();
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
+}
+
+/// Returns whether a diagnostic says of the directory of tests, or of something in it, that it is a link or submodule.
+fn is_unfollowed(found: &Diagnostic, layout: &Layout) -> bool {
+    let path = Path::new(found.place.file.as_ref());
+    found.kind == Kind::NotAFile && path.starts_with(&layout.tests)
 }
 
 /// Runs every test.

@@ -11,7 +11,7 @@ use super::belonging::{Belonging, Home, is_block};
 use super::edit::EditError;
 use super::token::line_start;
 use super::write::inline;
-use super::{Content, Entry, Limits, Node, Span, read, read_text, token};
+use super::{Content, Entry, FaultKind, Limits, Node, Span, read, read_text, token};
 
 /// One step towards the canonical form; none where the text cannot be read.
 type FormatStep<'s> = &'s dyn Fn(&str) -> Option<String>;
@@ -23,7 +23,7 @@ const ROUNDS: usize = 4;
 ///
 /// # Errors
 ///
-/// Returns an error if the text has faults.
+/// Returns an error if the text has faults but for values that YAML readers do not agree on.
 pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
     let (mut best, wanted) = with_line_feeds(text).ok_or(EditError::Unreadable)?;
     let keeps = |it: &String| Meaning::of(it).is_some_and(|found| found == wanted);
@@ -84,9 +84,12 @@ fn values_of(documents: &[Node]) -> Vec<Value> {
     documents.iter().map(Node::to_value).collect()
 }
 
+/// Reads documents. Values that YAML readers do not agree on are as they are written, and stay so: the settings may have
+/// some.
 fn documents(text: &str) -> Option<Vec<Node>> {
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
-    contents.faults.is_empty().then_some(contents.documents)
+    let is_readable = contents.faults.iter().all(|it| it.kind == FaultKind::AmbiguousScalar);
+    is_readable.then_some(contents.documents)
 }
 
 /// Returns the number of a node's first and last line, from 0.

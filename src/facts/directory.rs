@@ -17,6 +17,7 @@ use super::file::read_file;
 use super::read::{NodeFacts, read_facts};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use super::text::{WantedFacts, read_wanted};
+use super::trusted::with_usual_trusted_data;
 use crate::model::{Map, Node, Value, map_memory, value_memory};
 
 /// The endings of facts files. Of files that are equally new, that with the first of these counts.
@@ -342,9 +343,29 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
         None => read.trusted,
         Some(path) => Some(trusted_data_of(&path)?),
     };
-    let name = read.name.unwrap_or(stem);
+    let name = match read.name {
+        Some(name) if name != stem => name_beside(path, name)?,
+        _ => stem,
+    };
     let node = Node { name, fact: read.fact, trusted: trusted.unwrap_or_default() };
-    Ok(ListedNode { node: node.with_certname(), memory, seen: None })
+    Ok(ListedNode { node: with_usual_trusted_data(node), memory, seen: None })
+}
+
+/// Returns the certname that a file of another name has in it, unless the node has a file of its own: then it is a copy
+/// whose name in it was not changed.
+fn name_beside(path: &Path, name: String) -> Result<String, String> {
+    let mut own = ENDINGS.iter().map(|ending| path.with_file_name(format!("{name}.{ending}")));
+    let shown = path.display();
+    if name.is_empty() {
+        return Err(format!("`{shown}` has an empty `name`: correct it, or remove it"));
+    }
+    match own.find(|it| it.exists()) {
+        None => Ok(name),
+        Some(own) => Err(format!(
+            "`{shown}` holds the facts of `{name}`, as `{}` does: correct the `name` in it, or remove the file",
+            own.display()
+        )),
+    }
 }
 
 fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {
@@ -493,7 +514,10 @@ mod tests {
         let web1 = listed[0].as_ref().unwrap();
         assert_eq!(
             Value::from(web1.node.trusted.clone()),
-            json!({"extensions": {"pp_role": "web"}, "certname": "web1"})
+            json!({
+                "extensions": {"pp_role": "web"}, "authenticated": "remote", "certname": "web1",
+                "hostname": "web1", "domain": null,
+            })
         );
         assert!(web1.memory > 300);
         assert!(listed[1].as_ref().unwrap_err().contains("web2.json` cannot be read: "));

@@ -3,7 +3,7 @@
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::extensions::{ExtensionNames, extension_text};
-use crate::model::{Map, Value};
+use crate::model::{Map, Node, Value};
 
 /// The name and the extensions of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,16 @@ pub fn trusted_data(certname: &str, certificate: Option<CertificateFacts>) -> Ma
     trusted
 }
 
+/// Returns a node with what Puppet Server has of every agent, where its trusted data do not say it: the same that the
+/// daemon gets of it from [`clade enc`](trusted_data).
+pub fn with_usual_trusted_data(mut node: Node) -> Node {
+    let certname = node.trusted.get("certname").and_then(Value::as_str).unwrap_or(&node.name);
+    for (key, value) in trusted_data(certname, None) {
+        node.trusted.entry(key).or_insert(value);
+    }
+    node
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +94,21 @@ mod tests {
             })
         );
         assert_eq!(CertificateFacts::read(b"no certificate", &names), None);
+    }
+
+    #[test]
+    fn what_is_given_of_trusted_data_stays() {
+        let given = json!({"certname": "a.b.c", "hostname": null, "extensions": {"pp_role": "x"}});
+        let node = Node { trusted: given.as_object().unwrap().clone(), ..Node::named("other.d") };
+        assert_eq!(
+            Value::from(with_usual_trusted_data(node).trusted),
+            json!({
+                "certname": "a.b.c", "hostname": null, "extensions": {"pp_role": "x"},
+                "authenticated": "remote", "domain": "b.c",
+            })
+        );
+        let bare = with_usual_trusted_data(Node::named("web1.example.com"));
+        assert_eq!(bare.trusted, trusted_data("web1.example.com", None));
     }
 
     #[test]

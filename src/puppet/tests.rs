@@ -195,6 +195,8 @@ const TYPES: &[(&str, &str, &str)] = &[
     ("Array[String]", r#"[[], ["a"]]"#, r#"[[1], ["a", null]]"#),
     ("Array[String, 1]", r#"[["a"]]"#, r"[[]]"),
     ("Array[Unknown, 1]", r#"[["a"]]"#, r#"[[], "a"]"#),
+    ("Tuple", r#"[[], [1, "a"]]"#, r#"["a", {}]"#),
+    ("Optional[Tuple]", "[[1], null]", "[1]"),
     ("Tuple[String, Integer]", r#"[["a", 1]]"#, r#"[["a"], ["a", "b"], ["a", 1, 2]]"#),
     ("Tuple[String, Integer, 1, default]", r#"[["a"], ["a", 1, 2]]"#, r#"[[], ["a", "b"]]"#),
     ("Hash", r#"[{}, {"a": 1}]"#, r#"[[], "a"]"#),

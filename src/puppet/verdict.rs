@@ -142,7 +142,8 @@ impl Checker<'_> {
         let (inner, bounds) = split_bounds(arguments);
         let count = elements.len();
         let sized = if bounds.is_empty() {
-            Some(count == inner.len())
+            // Without types it is any array.
+            Some(inner.is_empty() || count == inner.len())
         } else {
             within(&count.into(), bounds)
         };

@@ -11,13 +11,12 @@ use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
-use super::check_in::SaidPart;
 use super::database::{Database, Size, StoreLimits};
 use super::error::StoreError;
-use super::forgotten::deletions;
+use super::forgotten::Deletions;
 use super::prepared::{Preparation, PreparedCheckIn, PreparedFacts, PreparedNode};
 use super::queue::Keeping;
-use super::said::{SaidCheckIn, is_before};
+use super::said::{SaidCheckIn, SaidPart, is_before};
 use super::sql::Dialect;
 use super::tally::TallyChange;
 use super::totals::{lock_totals, save_totals};
@@ -79,7 +78,7 @@ async fn write(
     let names: Vec<&str> = nodes.iter().map(|it| it.name.as_str()).collect();
     let mut known = NodeRow::load(connection, &names).await?;
     room.keep(known.keys().cloned());
-    let deletions = deletions(connection, dialect, &names, preparation.writer).await?;
+    let deletions = Deletions::load(connection, dialect, &names, preparation.writer).await?;
     let mut tally = TallyChange::default();
     let contents = ContentIds::save(connection, nodes).await?;
     let mut causes = CauseFinder::new(preparation);
@@ -93,9 +92,7 @@ async fn write(
         let before = known.remove(name);
         let before_counted = before.as_ref().map(NodeRow::counted);
         let mut noted = NotedNode::of(before.clone());
-        let deleted = deletions.get(name);
-        let is_gone = |it: &&PreparedCheckIn| deleted.is_some_and(|at| is_before(&it.says(), *at));
-        for check_in in node.check_ins.iter().filter(|it| !is_gone(it)) {
+        for check_in in deletions.left(node) {
             noted.take(connection, name, check_in, writer, &contents, &mut causes).await?;
         }
         let Some(mut row) = noted.row else { continue };

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::StoreError;
-use super::queue::Fresh;
 use super::row_text::RowText;
-use super::said::{KnownParts, SaidCheckIn};
+use super::said::{KnownParts, SaidCheckIn, SaidPart};
 use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
@@ -50,17 +49,6 @@ pub struct Noted<'n> {
     pub facts: NotedFacts,
     /// What of the node is new.
     pub said: SaidPart,
-}
-
-/// What a request says of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidPart {
-    /// Facts and trusted data.
-    Both,
-    /// Facts: the trusted data that are known when they are written stay.
-    Facts,
-    /// Trusted data: the facts that are known when they are written stay. Those that it is noted with decided the answer.
-    Trusted,
 }
 
 /// Which facts decided an answer.
@@ -402,11 +390,10 @@ impl KnownRow {
         }
     }
 
-    /// Returns what is known after a check-in that waits, where several daemons write: another one may already have
-    /// written what came later.
-    pub(super) fn after(self, check_in: &Fresh, writer: i64) -> Self {
-        let row = check_in.row.stored();
-        let says = row.says(check_in.waited());
+    /// Returns what is known after a check-in that has waited for so many microseconds, where several daemons write:
+    /// another one may already have written what came later.
+    pub(super) fn after(self, row: Arc<Row>, waited: i64, writer: i64) -> Self {
+        let says = row.says(waited);
         let Self::Stored { origin, body, mut parts } = self else {
             return row.known_after(Some(self));
         };

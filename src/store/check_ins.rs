@@ -541,7 +541,7 @@ impl Inner {
         let writer = self.writer.number();
         let known = waiting.iter().fold(stored, |known, fresh| {
             Some(match known {
-                Some(known) => known.after(fresh, writer),
+                Some(known) => known.after(fresh.row.stored(), fresh.waited(), writer),
                 None => fresh.row.stored().known_after(None),
             })
         });

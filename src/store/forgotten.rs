@@ -8,7 +8,8 @@ use sqlx::AnyConnection;
 
 use super::database::Database;
 use super::error::StoreError;
-use super::prepared::WriterId;
+use super::prepared::{PreparedCheckIn, PreparedNode, WriterId};
+use super::said::is_before;
 use super::sql::{Dialect, Statement, integer, text};
 
 /// How long a deletion is known, in microseconds: a daemon that does not reach the database for longer, and then does,
@@ -46,22 +47,41 @@ impl Deletion {
     }
 }
 
-/// Returns when other daemons deleted some nodes, in microseconds since 1970.
-pub(super) async fn deletions(
-    connection: &mut AnyConnection,
-    dialect: &Dialect,
-    names: &[&str],
-    writer: WriterId,
-) -> Result<HashMap<String, i64>, sqlx::Error> {
-    if *dialect == Dialect::Sqlite {
-        return Ok(HashMap::new());
+/// When other daemons deleted some nodes, in microseconds since 1970.
+#[derive(Debug, Default)]
+pub(super) struct Deletions(HashMap<String, i64>);
+
+impl Deletions {
+    /// Reads the deletions of some nodes.
+    pub(super) async fn load(
+        connection: &mut AnyConnection,
+        dialect: &Dialect,
+        names: &[&str],
+        writer: WriterId,
+    ) -> Result<Self, sqlx::Error> {
+        if *dialect == Dialect::Sqlite {
+            return Ok(Self::default());
+        }
+        let noted = Statement::new("SELECT name, time FROM forgotten_nodes WHERE writer <> ")
+            .value(writer.number())
+            .text(" AND name IN ")
+            .list(names.iter().copied());
+        let rows = noted.fetch(connection).await?;
+        let times = rows.iter().map(|row| Ok((text(row, 0)?, integer(row, 1)?)));
+        times.collect::<Result<_, sqlx::Error>>().map(Self)
     }
-    let noted = Statement::new("SELECT name, time FROM forgotten_nodes WHERE writer <> ")
-        .value(writer.number())
-        .text(" AND name IN ")
-        .list(names.iter().copied());
-    let rows = noted.fetch(connection).await?;
-    rows.iter().map(|row| Ok((text(row, 0)?, integer(row, 1)?))).collect()
+
+    /// Returns the check-ins of a node that came after its deletion.
+    pub(super) fn left<'n>(
+        &self,
+        node: &'n PreparedNode,
+    ) -> impl Iterator<Item = &'n PreparedCheckIn> + use<'n> {
+        let deleted = self.0.get(&node.name).copied();
+        let is_gone = move |it: &PreparedCheckIn| {
+            deleted.is_some_and(|deleted| is_before(&it.says(), deleted))
+        };
+        node.check_ins.iter().filter(move |it| !is_gone(it))
+    }
 }
 
 impl Database {

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
-use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row, SaidPart};
+use super::check_in::{Answered, Certname, FactsBody, FactsPresence, Row};
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
-use super::said::SaidCheckIn;
+use super::said::{SaidCheckIn, SaidPart};
 use crate::answer::{AnswerDigest, AnswerRecord, NodeState};
 use crate::hierarchy::GroupIndex;
 use crate::mentioned::MentionedPaths;

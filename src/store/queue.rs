@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::{FactsPresence, QueuedRow, SaidPart};
+use super::check_in::{FactsPresence, QueuedRow};
 use super::error::StoreError;
+use super::said::SaidPart;
 use crate::model::CommitId;
 
 /// How many commits gave the answers that wait, at the most: each is kept built until they are written.

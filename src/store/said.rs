@@ -1,6 +1,15 @@
 //! When a node said its facts and its trusted data, and what of a check-in that comes late is still the latest.
 
-use super::check_in::SaidPart;
+/// What a request says of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaidPart {
+    /// Facts and trusted data.
+    Both,
+    /// Facts: the trusted data that are known when they are written stay.
+    Facts,
+    /// Trusted data: the facts that are known when they are written stay. Those that it is noted with decided the answer.
+    Trusted,
+}
 
 /// When the parts of a node were said last, in microseconds since 1970; a part that never was has no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

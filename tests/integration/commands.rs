@@ -82,6 +82,88 @@ fn a_forge_finds_files_from_the_working_directory() {
 }
 
 #[test]
+fn a_forge_finds_files_from_the_top_of_the_repository() {
+    let repository = GitRepository::new();
+    repository.commit("one", &[("x/groups/a.yaml", "nam: A\n")]);
+    let top = std::path::PathBuf::from(repository.text_path());
+    std::fs::create_dir_all(top.join("x/groups")).unwrap();
+    std::fs::write(top.join("x/groups/a.yaml"), "nam: A\n").unwrap();
+    std::fs::create_dir(top.join("y")).unwrap();
+    let absolute = top.join("x");
+    let absolute = absolute.to_str().unwrap();
+    let rows = [
+        (".", "x"),
+        ("x", "."),
+        ("x/groups", ".."),
+        ("y", "../x"),
+        ("x", absolute),
+        ("/", absolute),
+    ];
+    crate::table::each_row(rows, |(here, given)| {
+        for more in [&[][..], &["--rev", "HEAD"]] {
+            let arguments = [&["validate", given, "--format", "github"], more].concat();
+            let done = clade(&arguments).current_dir(top.join(here)).output().unwrap();
+            let done: Done = done.into();
+            let start = "::error file=x/groups/a.yaml,";
+            assert!(done.stdout.starts_with(start), "{arguments:?} {}", done.stdout);
+        }
+    });
+}
+
+/// What CI says of a node is what Puppet Server is answered.
+#[test]
+fn all_commands_read_the_same_trusted_data_of_a_certname() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    put("groups/d.yaml", "name: D\nrule: trusted.domain = example.com\nclasses: {d: {}}\n");
+    put("groups/h.yaml", "name: H\nrule: trusted.hostname = web1\nclasses: {h: {}}\n");
+    put("groups/r.yaml", "name: R\nrule: trusted.authenticated = remote\nclasses: {r: {}}\n");
+    put("fd/web1.example.com.json", "{\"a\": 1}");
+    put(
+        "tests/t.yaml",
+        "- {name: t, node: web1.example.com, expect: {classes: {d: {}, h: {}, r: {}}}}\n",
+    );
+    let run_here = |arguments: &[&str]| -> Done {
+        clade(arguments).current_dir(directory.path()).output().unwrap().into()
+    };
+    let node = "web1.example.com";
+    let facts = ["--facts", "fd/web1.example.com.json"];
+    for arguments in [
+        &["enc", node, "--repo", ".", "--facts-dir", "fd"][..],
+        &[&["classify", node, "."], &facts[..]].concat(),
+        &["classify", node, "."],
+    ] {
+        let done = run_here(arguments);
+        let said = done.stdout.replace('"', "");
+        let has_all = ["d: {}", "h: {}", "r: {}"].map(|it| said.contains(it));
+        assert_eq!((done.status, has_all), (0, [true; 3]), "{arguments:?} {}", done.stdout);
+    }
+    assert_eq!(run_here(&["test"]).status, 0);
+    for rule in ["trusted.domain = example.com", "trusted.hostname = web1"] {
+        let done = run_here(&["query", rule, "--facts", "fd"]);
+        assert!(done.stdout.contains("1 of 1 node"), "{}", done.stdout);
+    }
+    // A variable of a shell that is not set.
+    for command in ["classify", "explain"] {
+        let done = run_here(&[command, "", "."]);
+        assert_eq!(done.status, 2);
+        assert!(done.stderr.contains("the name of the node is empty"), "{}", done.stderr);
+    }
+    // A copy of a file of facts has the name of the first in it.
+    put("fd/web2.json", "{\"name\": \"web1.example.com\", \"values\": {\"a\": 2}}");
+    let done = run_here(&["query", "name ~ web", "--facts", "fd"]);
+    let said =
+        "`fd/web2.json` holds the facts of `web1.example.com`, as `fd/web1.example.com.json` does";
+    assert!(done.stderr.contains(said), "{} {}", done.stdout, done.stderr);
+    put("fd/web2.json", "{\"name\": \"other\", \"values\": {\"a\": 2}}");
+    assert!(run_here(&["query", "name = other", "--facts", "fd"]).stdout.contains("1 of 2 nodes"));
+}
+
+#[test]
 fn a_reader_of_help_may_go_away() {
     let status = |arguments: &[&str]| {
         let (read, write) = std::io::pipe().unwrap();
@@ -722,6 +804,23 @@ fn fmt_says_where_and_why_a_file_is_not_formatted() {
         assert_eq!((done.status, &lines[1..]), (1, &["0 files changed, 1 not formatted"][..]));
         assert_eq!(std::fs::read(&file).unwrap(), text);
     }
+}
+
+#[test]
+fn fmt_writes_the_settings_that_the_manual_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    std::fs::create_dir(directory.path().join("groups")).unwrap();
+    std::fs::write(directory.path().join("groups/a.yaml"), "name: A\n").unwrap();
+    let file = directory.path().join("clade.yaml");
+    std::fs::write(&file, "policy:   # of this team\n     missing_referents: off\n").unwrap();
+    assert_eq!(run(&["fmt", "--check", path]).status, 1);
+    let done = run(&["fmt", path]);
+    assert_eq!((done.status, &*done.stderr), (0, "clade.yaml\n1 file changed\n"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text, "policy:   # of this team\n  missing_referents: off\n");
+    assert_eq!(run(&["fmt", "--check", path]).status, 0);
+    assert_eq!(run(&["validate", path]).status, 0);
 }
 
 /// Such as `head`, or `grep -q`, in a pipeline that ends with the first failure.

@@ -98,6 +98,19 @@ fn groups_go_where_the_layout_says() {
 }
 
 #[test]
+fn nothing_is_written_through_a_link() {
+    let dollar = export(|root| root["classes"]["profile::base"]["a"] = json!("$os"));
+    let directory = tempfile::tempdir().unwrap();
+    let (file, target) = (directory.path().join("export.json"), directory.path().join("r"));
+    std::fs::write(&file, dollar.to_string()).unwrap();
+    std::fs::create_dir(&target).unwrap();
+    std::os::unix::fs::symlink("../outside.yaml", target.join("clade.yaml")).unwrap();
+    let done = run(&["import", file.to_str().unwrap(), target.to_str().unwrap()]);
+    assert!(done.stderr.contains("write `interpolate: true` into"), "{}", done.stderr);
+    assert!(!directory.path().join("outside.yaml").exists());
+}
+
+#[test]
 fn no_group_is_written_where_the_layout_has_files_of_another_kind() {
     let mut export = export(|_| {});
     let below = json!({

@@ -538,6 +538,11 @@ fn without_tests_the_command_names_their_directory() {
     assert_eq!((test().0, test().2), (Some(0), String::new()));
     put("clade.yaml", "tests: checks\n");
     assert_eq!(test().2, none.replace("tests/", "checks/"));
+    // Nor have those behind a link.
+    std::os::unix::fs::symlink("tests", directory.path().join("checks")).unwrap();
+    let link = "checks: this is a symbolic link; it is not followed: put the file itself here\n";
+    let none = none.replace("tests/", "checks/");
+    assert_eq!(test(), (Some(1), "\n0 passed, 0 failed\n".to_owned(), format!("{link}{none}")));
 }
 
 /// Suggestions are for the first of many groups that do not exist, whichever thread comes to them first.

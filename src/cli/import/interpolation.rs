@@ -28,7 +28,9 @@ pub(super) fn set(directory: &Path, hierarchy: &Hierarchy, output: &mut Output) 
     }
     let [yaml, yml] = ["clade.yaml", "clade.yml"].map(|name| directory.join(name));
     let path = if !yaml.exists() && yml.exists() { yml } else { yaml };
+    // What is behind a link may lie anywhere, and is not read as the settings.
     let before = match read_bounded_text(&path) {
+        _ if path.is_symlink() => String::new(),
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => {
@@ -41,7 +43,8 @@ pub(super) fn set(directory: &Path, hierarchy: &Hierarchy, output: &mut Output) 
     }
     let newline = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let after = format!("{before}{newline}interpolate: true\n");
-    if layout(&after).is_some_and(|it| it.interpolation == Interpolation::On) {
+    let is_set = layout(&after).is_some_and(|it| it.interpolation == Interpolation::On);
+    if is_set && !path.is_symlink() {
         rewrite(&path, &after)?;
         output.note(&format!(
             "`interpolate: true` written into {}: {values} a `$`, and Puppet Enterprise puts facts into values",

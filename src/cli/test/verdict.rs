@@ -14,6 +14,7 @@ use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
 use crate::diagnostic::closest;
+use crate::facts::with_usual_trusted_data;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, Classes, GroupId, Node, same};
 use crate::snapshot::{Index, classify};
@@ -78,7 +79,7 @@ pub(super) fn node_of(test: &TestCase, facts: &FactFiles) -> Result<Node> {
         trusted = trusted.or(read.trusted);
     }
     let trusted = trusted.unwrap_or_default();
-    Ok(Node { name: test.node.clone(), fact, trusted }.with_certname())
+    Ok(with_usual_trusted_data(Node { name: test.node.clone(), fact, trusted }))
 }
 
 fn compare(

@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn long_lines_are_cut_between_characters_and_times_have_years_of_four_digits() {
         for (text, expected) in [
-            ("", "".to_owned()),
+            ("", String::new()),
             ("abc", "abc".to_owned()),
             ("abcd", "abcd".to_owned()),
             ("abcde", "abcd…".to_owned()),

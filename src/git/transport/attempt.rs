@@ -200,6 +200,9 @@ impl Attempt {
         }
         taken.map_err(|excess| match (excess, self.transfer) {
             (Excess::Limit(detail), _) => self.error(FetchFailure::LimitExceeded, detail),
+            (Excess::Fatal(text), _) => {
+                self.error(FetchFailure::Other, format!("it gives up: {text}"))
+            }
             (Excess::Malformed(detail), Transfer::Fetch) => {
                 self.error(FetchFailure::CorruptObjects, detail)
             }

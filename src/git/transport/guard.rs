@@ -27,7 +27,15 @@ pub(super) enum Excess {
     Limit(String),
     /// It is not what git sends.
     Malformed(&'static str),
+    /// The remote gives up, and says why.
+    Fatal(String),
 }
+
+/// The band by which a remote says why it gives up.
+const FATAL: u8 = 3;
+
+/// How many bytes of that are kept.
+const LONGEST_FATAL: usize = 500;
 
 /// Follows git's protocol from the answer's first byte on.
 #[derive(Debug)]
@@ -43,10 +51,27 @@ pub(super) struct Guard {
 enum Frame {
     /// The four digits of a packet's length.
     Length(Vec<u8>),
-    /// The rest of a packet, and whether it belongs to a pack; `None` before its first byte.
-    Payload(usize, Option<bool>),
+    /// The rest of a packet, and what it is; `None` before its first byte.
+    Payload(usize, Option<PacketContent>),
     /// A pack without packets, up to the end.
     Raw,
+}
+
+#[derive(Debug)]
+enum PacketContent {
+    Pack,
+    /// Why the remote gives up, as far as it is kept.
+    Fatal(Vec<u8>),
+    Other,
+}
+
+impl PacketContent {
+    fn keep(&mut self, bytes: &[u8]) {
+        if let Self::Fatal(text) = self {
+            let room = LONGEST_FATAL.saturating_sub(text.len());
+            text.extend(bytes.iter().take(room));
+        }
+    }
 }
 
 impl Guard {
@@ -96,24 +121,29 @@ impl Guard {
                     };
                 }
                 // The first band of two or three is the pack; after a push it says what became of the refs.
-                Frame::Payload(left, is_pack @ None) => {
-                    *is_pack = Some(*first == 1 && self.pack.is_some());
+                Frame::Payload(left, content @ None) => {
+                    *content = Some(match *first {
+                        1 if self.pack.is_some() => PacketContent::Pack,
+                        FATAL => PacketContent::Fatal(Vec::new()),
+                        _ => PacketContent::Other,
+                    });
                     *left -= 1;
                     bytes = rest;
                     self.lines.begin(*first);
-                    self.end_packet();
+                    self.end_packet()?;
                 }
-                Frame::Payload(left, Some(is_pack)) => {
+                Frame::Payload(left, Some(content)) => {
                     let (now, later) = bytes.split_at_checked(*left).unwrap_or((bytes, &[]));
                     *left -= now.len();
                     bytes = later;
-                    if *is_pack {
+                    content.keep(now);
+                    if matches!(content, PacketContent::Pack) {
                         self.take_pack(now)?;
                     } else {
                         self.beside_packs += now.len() as u64;
                         self.lines.take(now);
                     }
-                    self.end_packet();
+                    self.end_packet()?;
                 }
             }
             if self.beside_packs > BESIDE_PACKS {
@@ -130,11 +160,16 @@ impl Guard {
         pack.take(bytes)
     }
 
-    fn end_packet(&mut self) {
-        if matches!(self.frame, Frame::Payload(0, _)) {
+    fn end_packet(&mut self) -> Result<(), Excess> {
+        if let Frame::Payload(0, content) = &mut self.frame {
+            let content = content.take();
             self.lines.end();
             self.frame = Frame::Length(Vec::new());
+            if let Some(PacketContent::Fatal(text)) = content {
+                return Err(Excess::Fatal(String::from_utf8_lossy(&text).trim().to_owned()));
+            }
         }
+        Ok(())
     }
 }
 
@@ -373,6 +408,24 @@ mod tests {
     fn take(bytes: &[u8], at_once: usize) -> Result<(), Excess> {
         let mut guard = Guard::new(LIMITS);
         bytes.chunks(at_once).try_for_each(|it| guard.take(it))
+    }
+
+    #[test]
+    fn a_remote_that_gives_up_says_why() {
+        for (text, expected) in [
+            ("fatal: out of memory\n", "fatal: out of memory".to_owned()),
+            ("", String::new()),
+            (&*"x".repeat(9_000), "x".repeat(LONGEST_FATAL)),
+        ] {
+            let packet = format!("0008NAK\n{:04x}\x03{text}", text.len() + 5);
+            for at_once in [1, 7, 100_000] {
+                let fatal = Err(Excess::Fatal(expected.clone()));
+                assert_eq!(take(packet.as_bytes(), at_once), fatal);
+                let mut guard = Guard::of_push();
+                let taken = packet.as_bytes().chunks(at_once).try_for_each(|it| guard.take(it));
+                assert_eq!(taken, fatal);
+            }
+        }
     }
 
     #[test]

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
-use super::super::check_in::SaidPart;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts, WriterId};
 use super::super::queue::Keeping;
-use super::super::said::NO_WRITER;
+use super::super::said::{NO_WRITER, SaidPart};
 use super::super::sql::{Dialect, Statement, integer, maybe_integer};
 use super::answers::ContentIds;
 use super::changes::{FreshChange, insert};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
-use super::super::check_in::{Row, SaidPart, is_bare};
+use super::super::check_in::{Row, is_bare};
 use super::super::compression::decompress;
 use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
-use super::super::said::{KnownParts, PartTimes};
+use super::super::said::{KnownParts, PartTimes, SaidPart};
 use super::super::sql::{
     SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
@@ -109,7 +109,8 @@ impl NodeRow {
     /// Returns when the node was last answered, as far as that is known.
     pub(super) fn last_answered(&self) -> Option<i64> {
         self.answer?;
-        // A version that does not note it wrote the row. What is known last is no facts that the node only submitted.
+        // What is known last are not facts that the node only submitted; a version that does not note the time may have
+        // written the row.
         let is_last = self.checked_in() < self.last_seen || self.checked_in_commit.is_some();
         if is_last { Some(self.last_seen) } else { self.answered_at.max(self.since) }
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::facts::Unlimited;
 use crate::model::Node;
-use crate::store::check_in::SaidPart;
+use crate::store::SaidPart;
 use crate::store::database::StoreLimits;
 use crate::store::opening::find_put_aside;
 use postgres_server::Postgres;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::model::{LEFT_OUT, is_left_out};
-use crate::store::check_in::{NotedFacts, SaidPart};
+use crate::store::{NotedFacts, SaidPart};
 
 with_either_database! {
     what_a_request_does_not_say_of_a_node_stays

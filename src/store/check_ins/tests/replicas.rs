@@ -7,9 +7,8 @@ use proptest::prelude::*;
 use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
 use crate::answer::{AnswerRecord, ChangeCause};
-use crate::store::check_in::SaidPart;
 use crate::store::sql::{Statement, integer, text};
-use crate::store::{NodeFilter, NodeRange, ReplicaName, StoredReplica};
+use crate::store::{NodeFilter, NodeRange, ReplicaName, SaidPart, StoredReplica};
 
 with_either_database! {
     a_daemon_is_listed_until_it_stops_or_is_not_seen
