@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::journal::Record;
 use crate::config::{Durability, read_bounded_text, replace_file};
@@ -17,12 +18,14 @@ const FILE: &str = "journal-pin";
 #[derive(Debug)]
 pub(super) struct PinFile {
     path: PathBuf,
+    /// Whether it could not be written.
+    is_due: AtomicBool,
 }
 
 impl PinFile {
     /// Returns the file in a data directory.
     pub(super) fn new(data: &Path) -> Self {
-        Self { path: data.join(FILE) }
+        Self { path: data.join(FILE), is_due: AtomicBool::new(false) }
     }
 
     /// Returns what the file says; none if there is no such file, or it is damaged.
@@ -31,13 +34,26 @@ impl PinFile {
         serde_json::from_str(&text).ok().filter(|it: &Record| it.event.is_of_pins())
     }
 
-    /// Writes the last pin or resume. The journal has it already, so a failure is only logged.
+    /// Writes the last pin or resume. The journal has it already, so a failure is only logged, and tried again.
     pub(super) fn save(&self, record: Option<&Record>) {
         let Some(record) = record.filter(|it| self.load().as_ref() != Some(*it)) else { return };
-        if let Err(error) = self.write(record) {
-            let path = self.path.display();
-            tracing::warn!(%path, %error, "the copy of the pin for a lost journal cannot be written");
+        let written = self.write(record);
+        let was_due = self.is_due.swap(written.is_err(), Ordering::Relaxed);
+        let path = self.path.display();
+        match written {
+            Err(error) if !was_due => {
+                tracing::warn!(%path, %error, "the copy of the pin for a lost journal cannot be written; retrying");
+            }
+            Ok(()) if was_due => {
+                tracing::info!(%path, "the copy of the pin for a lost journal is written");
+            }
+            _ => {}
         }
+    }
+
+    /// Returns whether it could not be written.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed)
     }
 
     fn write(&self, record: &Record) -> io::Result<()> {
@@ -76,6 +92,13 @@ mod tests {
             file.save(Some(&record));
             assert_eq!(file.load(), Some(record), "it is written again");
         }
+        // Where it cannot be written, that is due until it can.
+        let gone = PinFile::new(&directory.path().join("gone"));
+        gone.save(file.load().as_ref());
+        assert!(gone.is_due() && !file.is_due());
+        std::fs::create_dir(directory.path().join("gone")).unwrap();
+        gone.save(file.load().as_ref());
+        assert_eq!((gone.is_due(), gone.load()), (false, file.load()));
         let other = Record { time, event: Event::Fetched { commit } };
         std::fs::write(directory.path().join(FILE), serde_json::to_string(&other).unwrap())
             .unwrap();

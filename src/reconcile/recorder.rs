@@ -251,6 +251,9 @@ impl Recorder {
             if failing { journal.retry() } else { journal.save_all() }
         };
         self.note_storage(written);
+        if self.pin.as_ref().is_some_and(PinFile::is_due) {
+            self.save_pin();
+        }
         self.save_contact();
         self.check_objects();
     }

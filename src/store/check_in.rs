@@ -404,7 +404,7 @@ impl KnownRow {
             return Self::Stored { origin, body, parts };
         };
         let completed = row.completed(part, Some(&body));
-        parts.times.note(part, says.time);
+        parts.times.note_after(parts.is_bare, part, says.time);
         parts.has_facts = completed.facts == FactsPresence::Some;
         parts.is_bare = completed.is_bare();
         let is_last = parts.times.latest() == Some(says.time);
@@ -483,6 +483,8 @@ impl From<Received<'_>> for QueuedRow {
         let Received {
             time, transaction_uuid, commit, answered, fact, trusted, said, form, ..
         } = received;
+        // Written in one way, so that the length says whether there is something.
+        let [fact, trusted] = [fact, trusted].map(|it| if has_keys(it) { it } else { "{}" });
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
         let row = Arc::new(Row { body, facts_end, origin, facts, said, answered });
@@ -509,6 +511,17 @@ impl QueuedRow {
     /// Returns what of the node it says.
     pub(super) fn said(&self) -> SaidPart {
         self.row.said
+    }
+
+    /// Returns whether one of the same node and part that came before says more.
+    pub(super) fn says_less_than(&self, earlier: &Self) -> bool {
+        let has_facts = |it: &Self| it.facts() == FactsPresence::Some;
+        let is_barer = self.row.is_bare() && !earlier.row.is_bare();
+        match self.said() {
+            SaidPart::Trusted => false,
+            SaidPart::Facts => has_facts(earlier) && !has_facts(self),
+            SaidPart::Both => !has_facts(self) && (has_facts(earlier) || is_barer),
+        }
     }
 
     /// Returns whether nothing that was known before it counts.

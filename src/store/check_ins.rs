@@ -156,7 +156,8 @@ impl CheckIns {
     }
 
     /// Returns what is known of a node, if there is room for what its row takes. A check-in that waits to be written is read
-    /// where it waits, so that an answer never waits for the disk. Blocking.
+    /// where it waits, so that an answer never waits for the disk; where other daemons write too, beside what is stored.
+    /// Blocking.
     ///
     /// # Errors
     ///

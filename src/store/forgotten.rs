@@ -9,6 +9,7 @@ use sqlx::AnyConnection;
 use super::database::Database;
 use super::error::StoreError;
 use super::prepared::{PreparedCheckIn, PreparedNode, WriterId};
+use super::queue::Keeping;
 use super::said::is_before;
 use super::sql::{Dialect, Statement, integer, text};
 
@@ -39,7 +40,9 @@ impl Deletion {
         Statement::new("INSERT INTO forgotten_nodes (name, time, writer)")
             .rows([row])
             .text(
-                " ON CONFLICT (name) DO UPDATE SET time = excluded.time, writer = excluded.writer",
+                // One that waited longer to be written may be earlier.
+                " ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, \
+                 time = GREATEST(forgotten_nodes.time, excluded.time)",
             )
             .execute(connection)
             .await
@@ -78,7 +81,9 @@ impl Deletions {
     ) -> impl Iterator<Item = &'n PreparedCheckIn> + use<'n> {
         let deleted = self.0.get(&node.name).copied();
         let is_gone = move |it: &PreparedCheckIn| {
-            deleted.is_some_and(|deleted| is_before(&it.says(), deleted))
+            // An upload that waits to be answered is written, as it is by the daemon that deletes the node.
+            it.keeping == Keeping::Noted
+                && deleted.is_some_and(|deleted| is_before(&it.says(), deleted))
         };
         node.check_ins.iter().filter(move |it| !is_gone(it))
     }

@@ -73,9 +73,12 @@ impl Pending {
         outdated.len()
     }
 
-    /// Makes the writer open the store, though no check-in waits.
+    /// Makes the writer open the store, though no check-in waits, or it waits to try again.
     pub(super) fn wake_writer(&self) {
-        self.queue().urgency = Urgency::AtOnce;
+        let mut queue = self.queue();
+        queue.urgency = Urgency::AtOnce;
+        queue.is_woken = true;
+        drop(queue);
         self.changed.notify_one();
     }
 
@@ -106,9 +109,10 @@ impl Pending {
         self.room.available_permits() < SCARCE
     }
 
-    /// Waits for so long, or for the end.
+    /// Waits for so long, or until the store is to be opened, or for the end.
     pub(super) fn pause(&self, queue: &mut MutexGuard<'_, CheckInQueue>, longest: Duration) {
-        self.changed.wait_while_for(queue, |it| !it.stopping, longest);
+        self.changed.wait_while_for(queue, |it| !it.stopping && !it.is_woken, longest);
+        queue.is_woken = false;
     }
 }
 
@@ -134,6 +138,24 @@ mod tests {
 
     /// How many bytes each check-in has.
     const PART: usize = 1 << 20;
+
+    #[test]
+    fn a_store_that_was_closed_is_opened_again_though_the_writer_waits_to_try_again() {
+        let pending = Arc::new(Pending::new(Duration::MAX));
+        let (paused, done) = mpsc::channel();
+        let writer = Arc::clone(&pending);
+        std::thread::spawn(move || {
+            for _ in 0..2 {
+                writer.pause(&mut writer.queue(), Duration::MAX);
+                paused.send(()).ok();
+            }
+        });
+        pending.wake_writer();
+        done.recv_timeout(Duration::from_mins(1)).unwrap();
+        assert!(done.recv_timeout(Duration::from_millis(50)).is_err(), "each wakes it once");
+        pending.stop();
+        done.recv_timeout(Duration::from_mins(1)).unwrap();
+    }
 
     #[test]
     fn no_more_is_collected_when_room_becomes_scarce() {

@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::{FactsPresence, QueuedRow};
+use super::check_in::QueuedRow;
 use super::error::StoreError;
-use super::said::SaidPart;
 use crate::model::CommitId;
 
 /// How many commits gave the answers that wait, at the most: each is kept built until they are written.
@@ -94,6 +93,8 @@ pub(super) struct CheckInQueue {
     writing: BTreeMap<String, Vec<Fresh>>,
     pub(super) urgency: Urgency,
     pub(super) stopping: bool,
+    /// Whether the writer is to open the store, though it waits to try again.
+    pub(super) is_woken: bool,
 }
 
 /// Whether more is collected before the next write.
@@ -334,8 +335,7 @@ impl QueuedNode {
             let at = is_full.then(|| self.first_superfluous()).flatten()?;
             return Some(self.check_ins.remove(at));
         };
-        let is_part = queued.fresh.row.said() != SaidPart::Both;
-        if is_part || queued.has_facts() || !last.has_facts() {
+        if !queued.fresh.row.says_less_than(&last.fresh.row) {
             if last.fresh.keeping == Keeping::Promised {
                 queued.fresh.keeping = Keeping::Promised;
             }
@@ -398,10 +398,6 @@ impl QueuedNode {
 }
 
 impl QueuedCheckIn {
-    fn has_facts(&self) -> bool {
-        self.fresh.row.facts() == FactsPresence::Some
-    }
-
     /// Returns the commit whose answer it is kept for. What is promised is kept for that.
     fn commit(&self) -> Option<CommitId> {
         let answered = self.fresh.row.answered()?;

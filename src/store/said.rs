@@ -34,8 +34,16 @@ impl PartTimes {
         self.facts.max(self.trusted)
     }
 
+    /// Notes that a part was said of a node; where nothing was known of it, nothing was said of the other part.
+    pub(super) fn note_after(&mut self, is_bare: bool, said: SaidPart, time: i64) {
+        if is_bare {
+            *self = Self::default();
+        }
+        self.note(said, time);
+    }
+
     /// Notes that a part was said.
-    pub(super) fn note(&mut self, said: SaidPart, time: i64) {
+    fn note(&mut self, said: SaidPart, time: i64) {
         let Self { facts, trusted } = Self::both(time);
         match said {
             SaidPart::Both => *self = Self { facts, trusted },
@@ -104,11 +112,13 @@ impl KnownParts {
     pub(super) fn latest_part(&self, check_in: &SaidCheckIn) -> Option<SaidPart> {
         let is_later = |known: Option<i64>| known.is_none_or(|it| it < check_in.time);
         let says_facts = check_in.said != SaidPart::Trusted && check_in.has_facts;
-        let is_first_trusted = self.times.trusted.is_none() && !check_in.is_bare;
+        // Facts that came later say nothing of what was known of trusted data before.
+        let is_unknown =
+            self.times.trusted.is_none() || self.times.facts.is_some_and(|it| it > check_in.time);
         let says_trusted = match check_in.said {
             SaidPart::Trusted => true,
             SaidPart::Facts => false,
-            SaidPart::Both => is_first_trusted || self.is_replaced_by(check_in),
+            SaidPart::Both => (is_unknown && !check_in.is_bare) || self.is_replaced_by(check_in),
         };
         match (
             says_facts && (!self.has_facts || is_later(self.times.facts)),

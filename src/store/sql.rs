@@ -311,12 +311,12 @@ impl Connections {
         })
     }
 
-    /// Reads the failure of an operation that reads: that all connections are in use, or that a server gives no
-    /// other one, says nothing against the database, while one that cannot be reached has none left.
+    /// Reads the failure of an operation that reads: that all connections are in use says nothing against
+    /// the database, while one that cannot be reached has none left. A page that gets none leaves those of agents alone.
     fn failed_to_read(&self, readers: &AnyPool, error: sqlx::Error) -> StoreError {
-        // A page that gets no connection leaves those of agents alone.
-        let has_some = readers.size() > 0 || self.readers.size() > 0;
-        if matches!(error, sqlx::Error::PoolTimedOut) && has_some {
+        let are_in_use = readers.size() >= readers.options().get_max_connections();
+        let is_timeout = matches!(error, sqlx::Error::PoolTimedOut);
+        if is_timeout && (are_in_use || priority::serves_people()) {
             let reason = "too many read at the same time; try again soon";
             return StoreError::new(StoreFault::Busy, "read", reason);
         }
@@ -493,7 +493,8 @@ fn failed(dialect: &Dialect, action: &'static str) -> impl Fn(sqlx::Error) -> St
     move |error| {
         let reason = match &error {
             sqlx::Error::PoolTimedOut => {
-                format!("the database did not answer for {} s", CONNECTION.as_secs())
+                let waited = if dialect == Dialect::Sqlite { ACQUISITION } else { CONNECTION };
+                format!("the database did not answer for {} s", waited.as_secs())
             }
             error => error.to_string(),
         };

@@ -67,14 +67,15 @@ const SUBJECT: usize = 512;
 
 /// Returns a line of a commit, with an ellipsis where it is longer than what is kept.
 fn line(bytes: &[u8], most: usize) -> String {
-    match bytes.get(..most) {
-        Some(kept) if kept.len() < bytes.len() => {
-            // The last character may be cut.
-            let kept = String::from_utf8_lossy(kept);
-            format!("{}…", kept.trim_end_matches(char::REPLACEMENT_CHARACTER))
-        }
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    }
+    let Some(kept) = bytes.get(..most).filter(|it| it.len() < bytes.len()) else {
+        return String::from_utf8_lossy(bytes).into_owned();
+    };
+    let whole = match std::str::from_utf8(kept) {
+        // The last character is cut.
+        Err(error) if error.error_len().is_none() => kept.get(..error.valid_up_to()),
+        _ => None,
+    };
+    format!("{}…", String::from_utf8_lossy(whole.unwrap_or(kept)))
 }
 
 /// The first second of the year 0, before which there is no year of four digits.
@@ -346,6 +347,7 @@ mod tests {
             assert_eq!(line(text.as_bytes(), 4), expected, "{text}");
         }
         assert_eq!(line(b"a\xff", 4), "a\u{fffd}");
+        assert_eq!(line(b"\xfca\xfc\xfc\xfc", 4), "\u{fffd}a\u{fffd}\u{fffd}…");
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00Z"),
             (i64::MIN, "0000-01-01T00:00:00Z"),

@@ -149,7 +149,7 @@ impl NodeRow {
         facts: &Arc<PreparedFacts>,
         said: SaidPart,
     ) -> std::io::Result<()> {
-        self.said.note(said, check_in.time());
+        self.said.note_after(self.parts().is_bare, said, check_in.time());
         self.take_origin(check_in);
         self.replace_facts(facts)
     }
@@ -161,7 +161,7 @@ impl NodeRow {
         facts: &Arc<PreparedFacts>,
         said: SaidPart,
     ) -> std::io::Result<()> {
-        self.said.note(said, check_in.time());
+        self.said.note_after(self.parts().is_bare, said, check_in.time());
         if self.said.latest() == Some(check_in.time()) {
             self.take_origin(check_in);
         }

@@ -11,8 +11,9 @@ fn fault_of_state(state: &str) -> StoreFault {
     match state {
         "53100" => StoreFault::DiskFull,
         "55P03" => StoreFault::Locked,
-        // A deadlock, a standby or a role that may not write: what is there can still be read.
-        "25006" | "40001" | "40P01" | "42501" => StoreFault::Statement,
+        // A deadlock, or a role that may not write: what is there can still be read. A standby (25006) is connected to
+        // again, since the name may stand for another server then.
+        "40001" | "40P01" | "42501" => StoreFault::Statement,
         // Of the class of data exceptions, those of one value, and not of an encoding or a sequence that all share.
         "22001" | "22003" | "22007" | "22008" | "22021" | "22P02" | "22P03" => StoreFault::Value,
         _ => StoreFault::Io,
@@ -64,7 +65,7 @@ mod tests {
             ("2200H", StoreFault::Io),
             ("53100", StoreFault::DiskFull),
             ("55P03", StoreFault::Locked),
-            ("25006", StoreFault::Statement),
+            ("25006", StoreFault::Io),
             ("42501", StoreFault::Statement),
             ("42P01", StoreFault::Io),
             ("57P01", StoreFault::Io),

@@ -107,6 +107,19 @@ fn a_part_is_known_beside_requests_without_facts(database: TestedDatabase) {
 
 fn a_bare_request_leaves_what_is_known(database: TestedDatabase) {
     let mut parts = PartStore::new(database);
+    // Those that wait together, and those that are written one after the other.
+    for (said, sent) in [
+        (SaidPart::Both, node(None, 1)),
+        (SaidPart::Both, Node::named("n")),
+        (SaidPart::Facts, node(Some(1), 0)),
+        (SaidPart::Facts, Node::named("n")),
+    ] {
+        parts.note(said, &sent);
+    }
+    assert_eq!(parts.known(), (Some(1), Some(1)));
+    parts.write();
+    assert_eq!(parts.known(), (Some(1), Some(1)));
+    assert!(parts.store.forget_node("n").unwrap());
     for (said, sent, expected) in [
         (SaidPart::Both, node(None, 1), (None, Some(1))),
         (SaidPart::Both, Node::named("n"), (None, Some(1))),

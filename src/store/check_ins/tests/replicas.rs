@@ -396,8 +396,49 @@ fn what_another_daemon_has_from_before_a_deletion_does_not_bring_the_node_back()
     assert_eq!(deletions(), 0);
 }
 
+/// That a node says something at a second to one of the daemons.
+type Said<'n> = (i64, usize, SaidPart, &'n Node);
+
+/// A bare request says that a node is there, and nothing of when something was known of it.
 #[test]
-fn the_server_ends_what_stands_still_and_a_role_that_may_not_write_still_reads() {
+fn what_comes_late_is_kept_beside_bare_requests_and_facts_that_came_alone() {
+    let bare = Node::named("n");
+    let (both, facts) = (part_of(Some(1), Some(1)), part_of(Some(3), None));
+    let (first, second) = (part_of(None, Some(1)), part_of(None, Some(2)));
+    let rows: [(&[Said<'_>], &[Said<'_>], Node); 3] = [
+        (
+            &[(1, 0, SaidPart::Facts, &both), (2, 0, SaidPart::Trusted, &second)],
+            &[(3, 1, SaidPart::Both, &bare)],
+            part_of(Some(1), Some(2)),
+        ),
+        (
+            &[(1, 0, SaidPart::Both, &both)],
+            &[(2, 1, SaidPart::Both, &bare), (3, 1, SaidPart::Facts, &facts)],
+            part_of(Some(3), Some(1)),
+        ),
+        (
+            &[(2, 0, SaidPart::Both, &second)],
+            &[(1, 1, SaidPart::Both, &first), (3, 1, SaidPart::Facts, &facts)],
+            part_of(Some(3), Some(2)),
+        ),
+    ];
+    for (late, early, expected) in rows {
+        let Some(stores) = replicas(2) else { return };
+        for (second, store, said, node) in late.iter().chain(early).copied() {
+            note_part(&stores[store], 10 + second, said, node);
+            if store == 1 {
+                written(&stores[1]);
+            }
+        }
+        let known = |it: &CheckIns| it.get("n").unwrap().check_in.unwrap().node;
+        assert_eq!(known(&stores[0]), expected, "what waits");
+        written(&stores[0]);
+        assert_eq!(known(&stores[1]), expected);
+    }
+}
+
+#[test]
+fn the_server_ends_what_stands_still() {
     let Some(server) = Postgres::shared() else { return };
     let store = opened_at(&TestedDatabase::Postgres(server).fresh(), LIMITS);
     let database = store.0.file.database().unwrap();
@@ -420,19 +461,6 @@ fn the_server_ends_what_stands_still_and_a_role_that_may_not_write_still_reads()
         ])
     });
     assert_eq!(written.unwrap(), ["20s", "30s", "30s"]);
-    store.note(&check_in("n", 1));
-    self::written(&store);
-    let forbid = Statement::new("SET default_transaction_read_only = on");
-    database.connections.maintain(forbid).unwrap();
-    store.note(&check_in("n", 2));
-    let refused = store.0.writer.take_turn().unwrap_err();
-    assert!(refused.to_string().contains("read-only"), "{refused}");
-    // The database stays open.
-    assert_eq!(store.get("n").unwrap().check_in.unwrap(), check_in("n", 2));
-    let allow = Statement::new("SET default_transaction_read_only = off");
-    database.connections.maintain(allow).unwrap();
-    self::written(&store);
-    assert_eq!(names(&store), ["n"]);
 }
 
 #[test]
