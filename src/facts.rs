@@ -15,4 +15,4 @@ pub use file::{FILE_BYTES, read_file, too_long};
 pub use read::{NodeFacts, is_envelope, read_facts};
 pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 pub use text::WantedFacts;
-pub use trusted::{CertificateFacts, trusted_data, with_usual_trusted_data};
+pub use trusted::{CertificateFacts, trusted_data, with_trusted_data};

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::output::Output;
 use super::shell::word_of_shell;
-use crate::facts::{NodeFacts, read_facts, read_file, with_usual_trusted_data};
+use crate::facts::{NodeFacts, read_facts, read_file, with_trusted_data};
 use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
@@ -60,11 +60,9 @@ impl NodeArgs {
                 path.display()
             ));
         }
-        let trusted = match &self.trusted {
-            Some(path) => trusted_file(path)?,
-            None => facts.trusted.unwrap_or_default(),
-        };
-        Ok(with_usual_trusted_data(Node { name: name.to_owned(), fact: facts.fact, trusted }))
+        let given = self.trusted.as_deref().map(trusted_file).transpose()?;
+        let node = Node { name: name.to_owned(), fact: facts.fact, ..Node::default() };
+        Ok(with_trusted_data(node, given, facts.trusted))
     }
 }
 

@@ -17,7 +17,7 @@ use super::file::read_file;
 use super::read::{NodeFacts, read_facts};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use super::text::{WantedFacts, read_wanted};
-use super::trusted::with_usual_trusted_data;
+use super::trusted::with_trusted_data;
 use crate::model::{Map, Node, Value, map_memory, value_memory};
 
 /// The endings of facts files. Of files that are equally new, that with the first of these counts.
@@ -339,16 +339,13 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
         .iter()
         .map(|ending| path.with_file_name(format!("{stem}{TRUSTED}.{ending}")))
         .find(|it| it.exists());
-    let trusted = match trusted {
-        None => read.trusted,
-        Some(path) => Some(trusted_data_of(&path)?),
-    };
+    let trusted = trusted.as_deref().map(trusted_data_of).transpose()?;
     let name = match read.name {
         Some(name) if name != stem => name_beside(path, name)?,
         _ => stem,
     };
-    let node = Node { name, fact: read.fact, trusted: trusted.unwrap_or_default() };
-    Ok(ListedNode { node: with_usual_trusted_data(node), memory, seen: None })
+    let node = Node { name, fact: read.fact, ..Node::default() };
+    Ok(ListedNode { node: with_trusted_data(node, trusted, read.trusted), memory, seen: None })
 }
 
 /// Returns the certname that a file of another name has in it, unless the node has a file of its own: then it is a copy

@@ -52,14 +52,25 @@ pub fn trusted_data(certname: &str, certificate: Option<CertificateFacts>) -> Ma
     trusted
 }
 
-/// Returns a node with what Puppet Server has of every agent, where its trusted data do not say it: the same that the
-/// daemon gets of it from [`clade enc`](trusted_data).
-pub fn with_usual_trusted_data(mut node: Node) -> Node {
-    let certname = node.trusted.get("certname").and_then(Value::as_str).unwrap_or(&node.name);
-    for (key, value) in trusted_data(certname, None) {
-        node.trusted.entry(key).or_insert(value);
+/// Returns a node with its trusted data: those that are `given` of it, else those that a request body has that was
+/// `sent`. What is given, or nothing, is completed by what Puppet Server has of every agent, as `clade enc` sends it; what
+/// was sent by the certname alone, as the daemon completes it.
+pub fn with_trusted_data(
+    mut node: Node,
+    given: Option<Map<String, Value>>,
+    sent: Option<Map<String, Value>>,
+) -> Node {
+    match (given, sent) {
+        (None, Some(sent)) => node.trusted = sent,
+        (given, _) => {
+            node.trusted = given.unwrap_or_default();
+            let certname = node.trusted.get("certname").and_then(Value::as_str);
+            for (key, value) in trusted_data(certname.unwrap_or(&node.name), None) {
+                node.trusted.entry(key).or_insert(value);
+            }
+        }
     }
-    node
+    node.with_certname()
 }
 
 #[cfg(test)]
@@ -99,16 +110,25 @@ mod tests {
     #[test]
     fn what_is_given_of_trusted_data_stays() {
         let given = json!({"certname": "a.b.c", "hostname": null, "extensions": {"pp_role": "x"}});
-        let node = Node { trusted: given.as_object().unwrap().clone(), ..Node::named("other.d") };
+        let given = given.as_object().unwrap();
+        let of = |given: Option<&Map<String, Value>>, sent: Option<&Map<String, Value>>| {
+            let node = Node::named("web1.example.com");
+            with_trusted_data(node, given.cloned(), sent.cloned()).trusted
+        };
+        let sent = json!({"extensions": {}});
+        let sent = sent.as_object().unwrap();
         assert_eq!(
-            Value::from(with_usual_trusted_data(node).trusted),
+            Value::from(of(Some(given), Some(sent))),
             json!({
                 "certname": "a.b.c", "hostname": null, "extensions": {"pp_role": "x"},
                 "authenticated": "remote", "domain": "b.c",
             })
         );
-        let bare = with_usual_trusted_data(Node::named("web1.example.com"));
-        assert_eq!(bare.trusted, trusted_data("web1.example.com", None));
+        assert_eq!(of(None, None), trusted_data("web1.example.com", None));
+        assert_eq!(
+            Value::from(of(None, Some(sent))),
+            json!({"extensions": {}, "certname": "web1.example.com"})
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
 use crate::diagnostic::closest;
-use crate::facts::with_usual_trusted_data;
+use crate::facts::with_trusted_data;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, Classes, GroupId, Node, same};
 use crate::snapshot::{Index, classify};
@@ -73,13 +73,12 @@ pub(super) fn run<'t>(
 
 /// Makes the node that a test is about.
 pub(super) fn node_of(test: &TestCase, facts: &FactFiles) -> Result<Node> {
-    let (mut fact, mut trusted) = (test.facts.clone(), test.trusted.clone());
+    let (mut fact, mut sent) = (test.facts.clone(), None);
     if let Some(read) = facts.read(test)? {
-        fact = read.fact;
-        trusted = trusted.or(read.trusted);
+        (fact, sent) = (read.fact, read.trusted);
     }
-    let trusted = trusted.unwrap_or_default();
-    Ok(with_usual_trusted_data(Node { name: test.node.clone(), fact, trusted }))
+    let node = Node { name: test.node.clone(), fact, ..Node::default() };
+    Ok(with_trusted_data(node, test.trusted.clone(), sent))
 }
 
 fn compare(

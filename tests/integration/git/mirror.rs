@@ -235,10 +235,18 @@ fn a_tag_does_not_take_the_place_of_a_branch() {
     origin.delete("live");
     assert_eq!(fetch("live").unwrap_err().failure, FetchFailure::RefNotFound);
     assert_eq!(fetch("refs/tags/live"), Ok(fetched("refs/tags/live", &side)));
-    // A name means a branch first, whatever was followed under a full name before.
-    assert_eq!(fetch("refs/tags/v1"), Ok(fetched("refs/tags/v1", &first)));
+    // What was followed stays so under its short name, until another one is named whole.
+    assert_eq!(fetch("v1"), Ok(fetched("refs/tags/v1", &first)));
     origin.set("v1", &side);
-    assert_eq!(fetch("v1"), Ok(fetched("refs/heads/v1", &side)));
+    for (name, expected) in [
+        ("v1", fetched("refs/tags/v1", &first)),
+        ("refs/tags/v1", fetched("refs/tags/v1", &first)),
+        ("v1", fetched("refs/tags/v1", &first)),
+        ("refs/heads/v1", fetched("refs/heads/v1", &side)),
+        ("v1", fetched("refs/heads/v1", &side)),
+    ] {
+        assert_eq!(fetch(name), Ok(expected), "{name}");
+    }
 }
 
 #[test]

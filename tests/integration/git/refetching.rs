@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use clade::internals::git::{FetchFailure, Mirror, MirrorOptions, Remote};
+use clade::internals::git::{FetchFailure, Mirror, MirrorError, MirrorOptions, Remote};
 use clade::internals::model::CommitId;
 
 use super::meter;
@@ -15,7 +16,16 @@ use crate::repository::{Origin, Put};
 
 fn open(data: &Path, origin: &Origin) -> Mirror {
     let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
-    Mirror::open(data, remote, MirrorOptions::default()).unwrap()
+    // A process that another test starts has the lock of a mirror that was dropped for a moment.
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Mirror::open(data, remote.clone(), MirrorOptions::default()) {
+            Err(MirrorError::Locked(_)) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn id(text: &str) -> CommitId {

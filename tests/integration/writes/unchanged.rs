@@ -56,6 +56,9 @@ fn an_edit_without_a_body_changes_nothing() {
     let daemon = writing.start();
     let head = writing.hub.head_id();
     let path = format!("/v1/groups/{A}");
+    // That is read from the history a moment later.
+    daemon
+        .wait_until("its last edit is known", |it| it.get(&path).json()["last_edited"].is_string());
     let before = daemon.get(&path).json();
     for body in ["", "{}"] {
         let answer = daemon.request("POST", &path, body);
