@@ -115,12 +115,10 @@ impl FmtCommand {
     }
 }
 
-/// Returns what keeps a file from being read. Only this program reads the settings, so no other reader can differ.
+/// Returns what keeps a file from being read.
 fn faults(bytes: &[u8], kind: FileKind) -> impl Iterator<Item = Fault> {
     let faults = document::read(bytes, &document::Limits::DEFAULT).faults.into_iter();
-    faults.filter(move |it| {
-        kind != FileKind::Settings || it.kind != document::FaultKind::AmbiguousScalar
-    })
+    faults.filter(move |it| kind.counts(it))
 }
 
 /// Says why a file cannot be read, and where.

@@ -44,11 +44,10 @@ impl PartTimes {
 
     /// Notes that a part was said.
     fn note(&mut self, said: SaidPart, time: i64) {
-        let Self { facts, trusted } = Self::both(time);
         match said {
-            SaidPart::Both => *self = Self { facts, trusted },
-            SaidPart::Facts => self.facts = facts,
-            SaidPart::Trusted => self.trusted = trusted,
+            SaidPart::Both => *self = Self::both(time),
+            SaidPart::Facts => self.facts = Some(time),
+            SaidPart::Trusted => self.trusted = Some(time),
         }
     }
 

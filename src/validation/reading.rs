@@ -131,9 +131,7 @@ pub fn read_file_within(
     }
     reader.cost = reader.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
     reader.is_broken = !contents.faults.is_empty();
-    // Only this program reads the settings, so no other reader can differ.
-    let counts = |it: &Fault| kind != FileKind::Settings || it.kind != FaultKind::AmbiguousScalar;
-    for fault in contents.faults.into_iter().filter(counts) {
+    for fault in contents.faults.into_iter().filter(|it| kind.counts(it)) {
         reader.push(from_fault(&file.path, fault));
     }
     comments(&contents.ignores, &contents.in_place_of_values, &mut reader);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::document::{Fault, FaultKind};
+
 /// A file of a group repository, as found.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
@@ -47,4 +49,12 @@ pub enum FileKind {
     Environment,
     /// Classification tests.
     Tests,
+}
+
+impl FileKind {
+    /// Returns whether a fault counts in a file of this kind: only this program reads the settings, so no other reader can
+    /// differ there.
+    pub fn counts(self, fault: &Fault) -> bool {
+        self != Self::Settings || fault.kind != FaultKind::AmbiguousScalar
+    }
 }

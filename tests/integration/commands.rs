@@ -819,6 +819,8 @@ fn fmt_writes_the_settings_that_the_manual_gives() {
     assert_eq!((done.status, &*done.stderr), (0, "clade.yaml\n1 file changed\n"));
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(text, "policy:   # of this team\n  missing_referents: off\n");
+    // A link is passed over, as validation passes over it.
+    std::os::unix::fs::symlink("/nonexistent", directory.path().join("groups/link.yaml")).unwrap();
     assert_eq!(run(&["fmt", "--check", path]).status, 0);
     assert_eq!(run(&["validate", path]).status, 0);
 }

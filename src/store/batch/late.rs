@@ -14,7 +14,7 @@ use super::node_row::NodeRow;
 use crate::answer::ChangeCause;
 
 /// Which daemon writes. Only daemons that share a database are told apart.
-pub(in crate::store) fn writer(dialect: &Dialect, this: WriterId) -> i64 {
+pub(super) fn writer(dialect: &Dialect, this: WriterId) -> i64 {
     match dialect {
         Dialect::Sqlite => NO_WRITER,
         Dialect::Postgres => this.number(),

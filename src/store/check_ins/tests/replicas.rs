@@ -383,6 +383,18 @@ fn what_another_daemon_has_from_before_a_deletion_does_not_bring_the_node_back()
         written(b);
         assert!(a.get("n").unwrap().check_in.is_some(), "{said:?}");
     }
+    // What a request waits for is written.
+    let time = Timestamp::now();
+    let node = part_of(Some(2), Some(2));
+    let sent = CheckIn { time, transaction_uuid: None, commit: None, node: node.clone() };
+    let row = Row::of(&Noted::from(&sent)).unwrap();
+    let room = a.0.pending.try_room(row.body.len()).unwrap();
+    let (sender, mut told) = oneshot::channel();
+    a.0.pending.put("n", row.into(), room, Some(sender));
+    assert!(b.forget_node("n").unwrap());
+    written(a);
+    assert_eq!(told.try_recv().unwrap(), Ok(()));
+    assert_eq!(b.get("n").unwrap().check_in.unwrap().node, node);
     let deletions = || {
         let database = b.0.file.database().unwrap();
         let counted = database.connections.read(async |connection| {
