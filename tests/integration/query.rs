@@ -1,5 +1,8 @@
 //! Rules that are tried on nodes before they are written anywhere.
 
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, GitRepository, root, run};
@@ -232,14 +235,23 @@ fn a_node_with_several_files_is_one_and_one_with_trusted_in_its_name_is_a_node()
     ] {
         std::fs::write(facts.path().join(file), text).unwrap();
     }
+    // Files that are written in a row need not be equally new: the clock of a file system ticks in between.
+    let set_day = |file: &str, day: u64| {
+        let file = File::options().write(true).open(facts.path().join(file)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_hours(24 * day)).unwrap();
+    };
     let directory = facts.path().to_str().unwrap();
-    for (rule, count) in [
-        ("os.family = Debian", "2 of 2 nodes"),
-        ("os.family = RedHat", "0 of 2 nodes"),
-        ("trusted.extensions.pp_role = web", "1 of 2 nodes"),
-    ] {
-        let done = run(&["query", rule, "--facts", directory]);
-        let said = format!("{}{}", done.stdout, done.stderr);
-        assert!(said.contains(count), "{rule}: {said}");
-    }
+    each_row([([1, 1], [2, 0]), ([2, 1], [2, 0]), ([1, 2], [1, 1])], |(days, [debian, redhat])| {
+        set_day("web2.example.com.json", days[0]);
+        set_day("web2.example.com.yaml", days[1]);
+        for (rule, count) in [
+            ("os.family = Debian", debian),
+            ("os.family = RedHat", redhat),
+            ("trusted.extensions.pp_role = web", 1),
+        ] {
+            let done = run(&["query", rule, "--facts", directory]);
+            let said = format!("{}{}", done.stdout, done.stderr);
+            assert!(said.contains(&format!("{count} of 2 nodes")), "{rule}: {said}");
+        }
+    });
 }
