@@ -80,7 +80,8 @@ impl ImportCommand {
         }
         let count = export.faults.len();
         (count > 0 && !self.skip_invalid).then(|| {
-            format!("correct {count} groups in the export, or leave them out with --skip-invalid")
+            let (groups, them) = (counted(count, "group"), if count == 1 { "it" } else { "them" });
+            format!("correct {groups} in the export, or leave {them} out with --skip-invalid")
         })
     }
 

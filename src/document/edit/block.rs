@@ -116,11 +116,11 @@ impl Plan<'_> {
     fn entry_start(&self, entry: &Entry) -> usize {
         let key = entry.key_span.start.offset as usize;
         let before = self.text.get(..key).unwrap_or_default().trim_end();
-        match before.strip_suffix('?').map(str::len) {
-            Some(mark) if self.column(mark) < self.column(key) => mark,
-            // A text that ends so.
-            _ => key,
-        }
+        let Some(mark) = before.strip_suffix('?').map(str::len) else { return key };
+        let lead = self.text.get(self.line_start(mark)..mark).unwrap_or_default();
+        // A text or a comment may end so.
+        let is_mark = lead.bytes().all(|it| matches!(it, b' ' | b'-' | b'?'));
+        if is_mark && self.column(mark) < self.column(key) { mark } else { key }
     }
 
     /// Measures a part: its lines, and comments below that are indented as what is inside of it.

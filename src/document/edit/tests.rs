@@ -217,6 +217,12 @@ const LAYOUTS: &[(&str, &str, &str)] = &[
     ("? a\n:\n? b\n: 2\n", r#"{"a": {"p": [1]}, "b": 2}"#, "? a\n: {p: [1]}\n? b\n: 2\n"),
     ("?\n  a\n: 1\nb: 2\n", r#"{"a": 1, "b": 3}"#, "?\n  a\n: 1\nb: 3\n"),
     ("a: x\n  y ?\nb: w?\nc: 1\n", r#"{"a": "x y ?", "b": "w?"}"#, "a: x\n  y ?\nb: w?\n"),
+    (
+        "m:\n# why?\n      a: 1 # one\n      b: 2\n",
+        r#"{"m": {"a": 3, "b": 2}}"#,
+        "m:\n# why?\n      a: 3 # one\n      b: 2\n",
+    ),
+    ("m:\n- ? a\n  : 1 # one\n", r#"{"m": [{"a": 3}]}"#, "m:\n- ? a\n  : 3 # one\n"),
     // without a colon there is no line to keep
     ("? a\nb: 2\n", r#"{"a": null, "b": 3}"#, "a:\nb: 3\n"),
     // anchors: what refers to them is written out where it must stay as it is
