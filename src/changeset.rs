@@ -26,7 +26,7 @@ mod subject;
 mod taken_paths;
 
 pub use body::{SHOWN_PROBLEMS, disallowed_keys, first_problems, read_group, read_json};
-pub use catalogue::{NewCatalogue, WrittenBy, etag_of, says_the_same};
+pub use catalogue::{NewCatalogue, WrittenBy, environment_of, etag_of, says_the_same};
 pub use context::{PathKind, WriteContext};
 pub use document::{ORDER, house_layout, new_document};
 pub use effect::is_in_effect;
@@ -56,7 +56,7 @@ pub fn compute(
     let grant = scope::first_allowing(grants, |scope| {
         permitted::check(scope, old, operation)?;
         environments.check(scope)?;
-        scope.check(old, &planned.changes)
+        permitted::check_changes(scope, old, operation, &planned.changes)
     })?;
     let hierarchy = check::build(old, &planned.changes)?;
     check::referents(context, &planned.changes, &hierarchy)?;

@@ -17,7 +17,7 @@ pub use data_type::{Argument, DataType};
 pub use fault::CodeFault;
 pub use published::{Published, read_published};
 pub use site::{environment_settings, missing_modules};
-pub use verdict::{Aliases, TypeFault, fault_of, has_type};
+pub use verdict::{Aliases, TextOf, TypeFault, as_written, fault_of, has_type};
 
 #[cfg(test)]
 mod tests;

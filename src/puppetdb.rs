@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::client::{
@@ -96,10 +97,21 @@ impl PuppetDb {
 #[derive(Debug, Deserialize)]
 struct InventoryEntry {
     certname: String,
+    #[serde(default, deserialize_with = "object")]
     facts: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "object")]
     trusted: Option<Map<String, Value>>,
     /// When its facts came.
     timestamp: Option<String>,
+}
+
+/// Reads an object, or nothing. What `serde` says of another value repeats it, and it may be one that a mask covers.
+fn object<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    match Value::deserialize(from)? {
+        Value::Object(map) => Ok(Some(map)),
+        Value::Null => Ok(None),
+        _ => Err(D::Error::custom("facts and trusted data are objects, and this is none")),
+    }
 }
 
 /// A node in a list of names.

@@ -226,6 +226,13 @@ fn checked(path: &str, text: &str) -> Result<(), CatalogueFault> {
     }
 }
 
+/// Returns the environment that a file of the directory of environments is about; `None` if it cannot be read.
+pub fn environment_of(path: &str, text: &str) -> Option<EnvironmentName> {
+    let content = SourceContent::Bytes(text.as_bytes().into());
+    let reading = read_file(&SourceFile { path: path.into(), content }, FileKind::Environment);
+    reading.environment().cloned()
+}
+
 /// Returns how the value at a path of a catalogue is written.
 fn layout(path: &[&str]) -> ValueLayout {
     match path {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::group_changes::GroupChanges;
 use super::operation::{self, Operation};
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 use super::scope::{Scope, WriteGrant, change_group, first_allowing, parent_of};
 use crate::hierarchy::{GroupKey, Hierarchy};
 use crate::model::GroupId;
@@ -61,12 +61,30 @@ impl<'w> PermittedWrite<'w> {
             }
             // Before anything is said of other groups: whether one has the name, or is a parent.
             match changes.get_or_init(|| changes_of(hierarchy, operation)) {
-                Some(changes) => scope.check(hierarchy, changes),
+                Some(changes) => check_changes(scope, hierarchy, operation, changes),
                 None => Ok(()),
             }
         })?;
         Ok(Self { operation, grants })
     }
+}
+
+/// Checks the groups that a write changes.
+///
+/// An import is about all groups. The first one that differs would tell a client that may not read them which there are and
+/// what is in them, a request after the other; so of those that the scope lacks nothing is said, and they come first.
+pub(super) fn check_changes(
+    scope: &Scope,
+    old: &Hierarchy,
+    operation: &Operation,
+    changes: &GroupChanges,
+) -> Result<(), Rejection> {
+    let is_import = matches!(operation, Operation::Import { .. });
+    if is_import && !scope.has_all(old, changes) {
+        let refusal = Rejection::denied("replace groups where you may not write", Value::Null);
+        return Err(Rejection { kind: RejectionKind::PermissionUnknown, ..refusal });
+    }
+    scope.check(old, changes)
 }
 
 /// Checks what is known of a write before it is computed: where it is about a group, whether a scope has the group. One that

@@ -167,6 +167,13 @@ impl Scope {
         Ok(())
     }
 
+    /// Returns whether the scope has all groups that are there and written or removed.
+    pub(super) fn has_all(&self, old: &Hierarchy, changes: &GroupChanges) -> bool {
+        let mut changed =
+            changes.written.iter().map(|it| it.id).chain(changes.removed.iter().copied());
+        changed.all(|id| old.find(id).is_none() || self.has(old, id))
+    }
+
     /// Returns whether groups can be made below a group, and the group itself be removed.
     fn has_whole(&self, old: &Hierarchy, group: GroupId) -> bool {
         self.keys.is_none() && self.has(old, group)

@@ -79,15 +79,22 @@ impl PrivacyPolicy {
     /// Returns a changed fact as it is shown. One that was stored before its mask is masked, too.
     pub(super) fn shown_change(&self, change: FactChange) -> FactChange {
         // The path is written as in rules.
-        let is_masked = match read_console(&format!("{} = x", change.path)) {
-            Ok(Condition::Test(test)) => self.masks().covers(&test.path),
-            _ => self.masks().may_cover_text(&change.path),
+        let path = match read_console(&format!("{} = x", change.path)) {
+            Ok(Condition::Test(test)) => Some(test.path),
+            _ => None,
         };
-        if !is_masked {
-            return change;
-        }
-        let mask = |value: Option<Value>| value.map(|_| MASKED.into());
-        FactChange { before: mask(change.before), after: mask(change.after), ..change }
+        let mask = |value: Option<Value>| {
+            let mut value = value?;
+            match &path {
+                // Masks reach below the path as well.
+                Some(path) => self.masks().mask_at(path, &mut value),
+                None if self.masks().may_cover_text(&change.path) => value = MASKED.into(),
+                None => self.masks().mask_anywhere(&mut value),
+            }
+            Some(value)
+        };
+        let (before, after) = (mask(change.before), mask(change.after));
+        FactChange { before, after, ..change }
     }
 
     /// Masks what rules saw, in an explanation that is shown.
@@ -120,6 +127,8 @@ impl PrivacyPolicy {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::masking::StoredExtent;
     use crate::table::each_row;
@@ -144,6 +153,32 @@ mod tests {
             let shown = policy.shown_change(FactChange { path: path.into(), before: None, after });
             assert_eq!(shown.before, None);
             assert_eq!(shown.after == Some(MASKED.into()), is_masked, "{shown:?}");
+        });
+    }
+
+    #[test]
+    fn changed_facts_above_a_mask_are_masked_where_it_covers_them() {
+        let masks = ["app.dsn", "trusted.extensions.*pass*"].map(|it| it.parse().unwrap());
+        let form = StoredForm { masks: Masks::of_settings(&masks), facts: StoredExtent::All };
+        let policy = PrivacyPolicy::new(form);
+        let rows = [
+            ("app", json!({"dsn": "s", "name": "a"}), json!({"dsn": MASKED, "name": "a"})),
+            ("app", json!([{"dsn": "s"}, 1]), json!([{"dsn": MASKED}, 1])),
+            ("app[0]", json!({"dsn": {"x": "s"}}), json!({"dsn": MASKED})),
+            ("trusted.extensions", json!({"a_pass": "s"}), json!({"a_pass": MASKED})),
+            ("app", json!({"x": {"db_password": "s"}}), json!({"x": {"db_password": MASKED}})),
+            ("app", Value::Null, Value::Null),
+            // Of what cannot be read it is not known where it belongs.
+            ("\"app", json!({"app": {"dsn": "s"}}), json!({"app": {"dsn": MASKED}})),
+        ];
+        each_row(rows, |(path, value, shown)| {
+            let change = FactChange {
+                path: path.to_owned(),
+                before: Some(value.clone()),
+                after: Some(value),
+            };
+            let masked = policy.shown_change(change);
+            assert_eq!((masked.before, masked.after), (Some(shown.clone()), Some(shown)));
         });
     }
 }

@@ -1,6 +1,16 @@
 //! Patterns of keys.
 
+use std::borrow::Cow;
+
 use aho_corasick::AhoCorasick;
+
+/// Returns a text with its letters in lower case, each for itself, but for those of ASCII.
+pub(super) fn lower(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().flat_map(char::to_lowercase).collect())
+}
 
 /// A pattern of keys: `*` stands for any characters, and letters match in either case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,12 +22,12 @@ pub(super) struct KeyPattern {
 impl KeyPattern {
     /// Reads a pattern.
     pub(super) fn new(text: &str) -> Self {
-        Self { pieces: text.split('*').map(str::to_ascii_lowercase).collect() }
+        Self { pieces: text.split('*').map(|it| lower(it).to_ascii_lowercase()).collect() }
     }
 
     /// Makes a pattern in which no character is special.
     pub(super) fn verbatim(text: &str) -> Self {
-        Self { pieces: vec![text.to_ascii_lowercase()] }
+        Self { pieces: vec![lower(text).to_ascii_lowercase()] }
     }
 
     /// Returns the longest text that every matching key has in it, in lower case.
@@ -27,6 +37,11 @@ impl KeyPattern {
 
     /// Returns whether a key matches.
     pub(super) fn matches(&self, key: &str) -> bool {
+        self.is_match(&lower(key))
+    }
+
+    /// Returns whether a key matches whose letters beyond ASCII are in lower case.
+    fn is_match(&self, key: &str) -> bool {
         let Some((first, rest)) = self.pieces.split_first() else { return false };
         let Some((last, middle)) = rest.split_last() else {
             return key.eq_ignore_ascii_case(first);
@@ -80,7 +95,8 @@ impl KeyPatterns {
         match &self.literals {
             // Nearly no key has a literal.
             Some(literals) => {
-                literals.is_match(key) && self.patterns.iter().any(|it| it.matches(key))
+                let key = lower(key);
+                literals.is_match(&*key) && self.patterns.iter().any(|it| it.is_match(&key))
             }
             None => self.patterns.iter().any(|it| it.matches(key)),
         }
@@ -110,6 +126,11 @@ mod tests {
             ("a*a", "a", false),
             ("*", "", true),
             ("é*", "été", true),
+            ("É*", "été", true),
+            ("schlüssel", "SCHLÜSSEL", true),
+            ("*SCHLÜSSEL*", "der_schlüssel", true),
+            ("*key*", "\u{212a}ey", true),
+            ("*σ", "ΟΔΟΣ", true),
         ];
         each_row(rows, |(pattern, key, expected)| {
             assert_eq!(KeyPattern::new(pattern).matches(key), expected, "{pattern} {key}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::glob::{KeyPattern, KeyPatterns};
+use super::glob::{KeyPattern, KeyPatterns, lower};
 use super::mask::{MaskSetting, MaskStep, MaskedData, PathMask};
 use super::usual::USUAL;
 use crate::model::{Path, Segment};
@@ -125,7 +125,7 @@ impl Masks {
         if self.is_empty() {
             return false;
         }
-        let text = text.to_ascii_lowercase();
+        let text = lower(text).to_ascii_lowercase();
         let has_all = |mask: &PathMask| {
             mask.steps.iter().all(|step| match step {
                 MaskStep::AnyDepth => true,

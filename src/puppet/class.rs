@@ -56,8 +56,14 @@ pub enum Default {
 /// class cannot be read.
 pub fn read(text: &str) -> Result<Code, CodeFault> {
     let tokens = lex(text)?;
-    let mut reader =
-        ClassReader { text, tokens: &tokens, at: 0, open: Vec::new(), around: Vec::new() };
+    let mut reader = ClassReader {
+        text,
+        tokens: &tokens,
+        at: 0,
+        open: Vec::new(),
+        around: Vec::new(),
+        line: (0, 1),
+    };
     let mut code = Code::default();
     while let Some(token) = reader.next() {
         match token.sort {
@@ -81,7 +87,12 @@ struct ClassReader<'r, 't> {
     open: Vec<(char, usize)>,
     /// The classes around this place: how many brackets are open in each, and its name.
     around: Vec<(usize, String)>,
+    /// A byte, and the line that it is on.
+    line: (usize, usize),
 }
+
+/// How many bytes the name of a class has at most; those of classes in classes become longer and longer.
+const NAME: usize = 1_024;
 
 impl<'r, 't> ClassReader<'r, 't> {
     fn peek(&self, ahead: usize) -> Option<&'r Sort<'t>> {
@@ -136,6 +147,9 @@ impl<'r, 't> ClassReader<'r, 't> {
             None => name.to_owned(),
         };
         let fault = |reason: String| CodeFault::at(self.text, start, reason);
+        if name.len() > NAME {
+            return Err(fault(format!("the name of a class has more than {NAME} bytes")));
+        }
         let mut parameters = Vec::new();
         if self.take('(') {
             let what = format!("the parameters of the class `{name}` cannot be read");
@@ -148,8 +162,17 @@ impl<'r, 't> ClassReader<'r, 't> {
             return Err(fault(format!("the class `{name}` has no body")));
         }
         self.around.push((self.open.len() + 1, name.clone()));
-        let line = CodeFault::at(self.text, start, "").line;
+        let line = self.line_of(start);
         Ok(Some(PuppetClass { name, line, parameters }))
+    }
+
+    /// Returns the line of a byte that is behind the last one that was asked for.
+    fn line_of(&mut self, byte: usize) -> usize {
+        let (from, line) = self.line;
+        let between = self.text.get(from..byte).unwrap_or_default();
+        let line = line + between.bytes().filter(|it| *it == b'\n').count();
+        self.line = (byte, line);
+        line
     }
 
     fn parameters(&mut self) -> Option<Vec<Parameter>> {

@@ -30,6 +30,10 @@ pub enum Argument {
     Pattern(String),
     /// The keys of a `Struct` with their types.
     Fields(Vec<(Self, DataType)>),
+    /// A list, such as the parameters of a `Callable` that says what it returns.
+    List(Vec<Self>),
+    /// A hash whose values are not all types, such as the parts of a `URI`.
+    Hash(Vec<(Self, Self)>),
 }
 
 /// A text is not a type.
@@ -55,8 +59,8 @@ impl DataType {
     }
 
     /// Calls a function with this type's name and those of all types in it.
-    pub fn names<'d>(&'d self, found: &mut impl FnMut(&'d str)) {
-        fn inside<'d>(argument: &'d Argument, found: &mut impl FnMut(&'d str)) {
+    pub fn names<'d>(&'d self, found: &mut dyn FnMut(&'d str)) {
+        fn inside<'d>(argument: &'d Argument, found: &mut dyn FnMut(&'d str)) {
             match argument {
                 Argument::Type(inner) => inner.names(found),
                 Argument::Fields(fields) => {
@@ -65,7 +69,14 @@ impl DataType {
                         inner.names(found);
                     }
                 }
-                _ => {}
+                Argument::List(elements) => elements.iter().for_each(|it| inside(it, found)),
+                Argument::Hash(fields) => {
+                    for (key, value) in fields {
+                        inside(key, found);
+                        inside(value, found);
+                    }
+                }
+                Argument::Value(_) | Argument::Default | Argument::Pattern(_) => {}
             }
         }
         found(&self.name);
@@ -105,11 +116,12 @@ impl<'r, 't> TypeReader<'r, 't> {
         }
         self.at += 1;
         let name = name.trim_start_matches("::").to_owned();
-        let arguments = if self.take('[') { self.arguments(depth + 1)? } else { Vec::new() };
+        let arguments = if self.take('[') { self.list(depth + 1)? } else { Vec::new() };
         Some(resolved(DataType { name, arguments }))
     }
 
-    fn arguments(&mut self, depth: usize) -> Option<Vec<Argument>> {
+    /// Reads arguments up to the bracket that closes.
+    fn list(&mut self, depth: usize) -> Option<Vec<Argument>> {
         let mut arguments = Vec::new();
         while !self.take(']') {
             arguments.push(self.argument(depth)?);
@@ -142,24 +154,36 @@ impl<'r, 't> TypeReader<'r, 't> {
             Sort::Word("default") => Argument::Default,
             Sort::Word(word) => Argument::Value(Value::from(*word)),
             Sort::Pattern(pattern) => Argument::Pattern((*pattern).to_owned()),
-            Sort::Mark('{') => Argument::Fields(self.fields(depth + 1)?),
+            Sort::Mark('{') => self.hash(depth + 1)?,
+            Sort::Mark('[') => Argument::List(self.list(depth + 1)?),
             _ => return None,
         })
     }
 
-    fn fields(&mut self, depth: usize) -> Option<Vec<(Argument, DataType)>> {
+    fn hash(&mut self, depth: usize) -> Option<Argument> {
         let mut fields = Vec::new();
         while !self.take('}') {
             let key = self.argument(depth)?;
             if !(self.take('=') && self.take('>')) {
                 return None;
             }
-            fields.push((key, self.data_type(depth)?));
+            fields.push((key, self.argument(depth)?));
             if !self.take(',') {
-                return self.take('}').then_some(fields);
+                if !self.take('}') {
+                    return None;
+                }
+                break;
             }
         }
-        Some(fields)
+        let are_types = fields.iter().all(|(_, it)| matches!(it, Argument::Type(_)));
+        if !are_types {
+            return Some(Argument::Hash(fields));
+        }
+        let types = fields.into_iter().filter_map(|(key, it)| match it {
+            Argument::Type(it) => Some((key, it)),
+            _ => None,
+        });
+        Some(Argument::Fields(types.collect()))
     }
 }
 
@@ -198,14 +222,26 @@ impl fmt::Display for Argument {
             Self::Value(value) => value.fmt(f),
             Self::Default => f.write_str("default"),
             Self::Pattern(pattern) => write!(f, "/{pattern}/"),
-            Self::Fields(fields) => {
-                f.write_str("{")?;
-                for (number, (key, data_type)) in fields.iter().enumerate() {
-                    let comma = if number == 0 { "" } else { ", " };
-                    write!(f, "{comma}{key} => {data_type}")?;
+            Self::Fields(fields) => hash(f, fields.iter().map(|(key, it)| (key, it as &_))),
+            Self::Hash(fields) => hash(f, fields.iter().map(|(key, it)| (key, it as &_))),
+            Self::List(elements) => {
+                f.write_str("[")?;
+                for (number, element) in elements.iter().enumerate() {
+                    write!(f, "{}{element}", if number == 0 { "" } else { ", " })?;
                 }
-                f.write_str("}")
+                f.write_str("]")
             }
         }
     }
+}
+
+fn hash<'f>(
+    f: &mut fmt::Formatter<'_>,
+    fields: impl Iterator<Item = (&'f Argument, &'f dyn fmt::Display)>,
+) -> fmt::Result {
+    f.write_str("{")?;
+    for (number, (key, value)) in fields.enumerate() {
+        write!(f, "{}{key} => {value}", if number == 0 { "" } else { ", " })?;
+    }
+    f.write_str("}")
 }

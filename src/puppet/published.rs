@@ -1,5 +1,7 @@
 //! What a Puppet Server says of the classes of an environment: `/puppet/v3/environment_classes`.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::{DataType, Default, Parameter, PuppetClass};
@@ -42,8 +44,45 @@ fn parameter(parameter: &Value) -> Option<Parameter> {
         (None, Some(code)) => Default::Code(code.to_owned()),
         (None, None) => Default::Required,
     };
-    let data_type = text("type").and_then(|it| it.parse::<DataType>().ok());
+    let data_type = text("type").and_then(|it| as_in_manifests(it).parse::<DataType>().ok());
     Some(Parameter { name: text("name")?.to_owned(), data_type, default })
+}
+
+/// Returns a type that Puppet printed as manifests have it. In single quotes it prints a backslash as it is, and not twice.
+fn as_in_manifests(printed: &str) -> Cow<'_, str> {
+    if !printed.contains('\\') {
+        return Cow::Borrowed(printed);
+    }
+    let mut text = String::new();
+    let mut quote = None;
+    let mut characters = printed.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            ('\'' | '"' | '/', None) => quote = Some(character),
+            ('\\', Some('\'')) => {
+                // What stands behind it is printed as it is, but for the end of the text.
+                match characters.next() {
+                    Some('\'') => text.push_str("\\'"),
+                    Some('\\') => text.push_str("\\\\\\\\"),
+                    Some(other) => {
+                        text.push_str("\\\\");
+                        text.push(other);
+                    }
+                    None => text.push('\\'),
+                }
+                continue;
+            }
+            ('\\', Some(_)) => {
+                text.push('\\');
+                text.extend(characters.next());
+                continue;
+            }
+            (closing, Some(open)) if closing == open => quote = None,
+            _ => {}
+        }
+        text.push(character);
+    }
+    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -51,6 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn an_invalid_list_of_classes_is_not_read_in_part() {
@@ -65,6 +105,21 @@ mod tests {
         ] {
             assert_eq!(read_published(&answer), None, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_printed_type_has_its_backslashes_once() {
+        let rows = [
+            (r"Enum['a', 'b']", r"Enum['a', 'b']"),
+            // Printed by Puppet 7.23 for `a\b`, `\srv`, `\\srv`, `it's` and a line break.
+            (r"Enum['a\b']", r"Enum['a\\b']"),
+            (r"Enum['\srv', 'x']", r"Enum['\\srv', 'x']"),
+            (r"Enum['\\srv']", r"Enum['\\\\srv']"),
+            (r"Enum['it\'s']", r"Enum['it\'s']"),
+            (r#"Enum["a\n", 'b\c']"#, r#"Enum["a\n", 'b\\c']"#),
+            (r"Pattern[/\A'\d\/'/]", r"Pattern[/\A'\d\/'/]"),
+        ];
+        each_row(rows, |(printed, text)| assert_eq!(as_in_manifests(printed), text));
     }
 
     #[test]

@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
 use indoc::indoc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -215,8 +218,70 @@ const TYPES: &[(&str, &str, &str)] = &[
     ("TypeReference['Stdlib::Port']", r"[80]", r#"["80"]"#),
     ("Loop", r#"[1, "a"]"#, r"[]"),
     ("Tree", r#"[{"a": {"b": "c"}}]"#, r#"[{"a": {"b": 1}}, "a"]"#),
+    ("Struct[{NotUndef['b'] => Optional[String]}]", r#"[{"b": null}, {"b": "x"}]"#, "[{}]"),
+    ("Struct[{b => Optional[String]}]", "[{}]", "[]"),
+    ("Integer[9007199254740993]", "[9007199254740993]", "[9007199254740992]"),
+    ("Integer[-1, 36893488147419103232]", "[-1, 36893488147419103232]", "[36893488147419103233]"),
+    ("Enum['Prod', 'ÄÖ', true]", r#"["prod", "äö", "PROD"]"#, r#"["prd", "ao"]"#),
     ("Sensitive[String]", r#"[1, "a"]"#, r"[]"),
 ];
+
+#[test]
+fn types_of_things_that_values_are_not_are_read() {
+    let rows = [
+        "Callable[[String, Integer], Integer]",
+        "Callable[[0, 0], Any]",
+        "URI[{'scheme' => 'http'}]",
+        "Object[{'attributes' => {'a' => Integer}}]",
+        "Object[{'attributes' => {'a' => {'type' => Integer, 'value' => 0}}}]",
+        "Init[Integer, 'x', [1, 2]]",
+        "Struct[{'a' => Integer, Optional['b'] => Callable[[], Any]}]",
+    ];
+    each_row(rows, |text| {
+        let parsed: DataType = text.parse().unwrap();
+        assert_eq!(parsed.to_string(), text);
+    });
+    let unknown: DataType = "URI[{scheme => 'http'}]".parse().unwrap();
+    assert_eq!(has_type(&unknown, &json!("ftp://x"), &Aliases::new(), as_written), None);
+    for text in ["Callable[[String]", "URI[{scheme}]", "URI[{scheme => }]", "Array[[", "[String]"] {
+        assert!(text.parse::<DataType>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_heredoc_ends_where_puppet_ends_it() {
+    let rows = [
+        ("@(END)\n  This is the END\n", ""),
+        ("@(END)\n a\nx -| END\n", " a\n"),
+        ("@(END)\n  a\n b\n  | END\n", "a\n b\n"),
+        ("@(END)\n  a\r\n  |- END\r\n", "a"),
+        ("@(-END)\na\n-END\n", "a\n"),
+        ("@(END)\n END.\n ENDE\n END \t\n", " END.\n ENDE\n"),
+        ("@( \"END\" )\na\n - END\n", "a"),
+    ];
+    each_row(rows, |(heredoc, text)| {
+        // The class stands behind the heredoc, and not in it.
+        let code = read(
+            &format!("class a ($x = {}\n", heredoc.replacen('\n', ") {{ }}\n", 1))
+                .replace("{{ }}", "{ }"),
+        )
+        .unwrap();
+        let default = &code.classes[0].parameters[0].default;
+        assert_eq!(*default, Unset::Value(text.into()), "{heredoc}");
+    });
+}
+
+#[test]
+fn large_files_take_a_time_that_grows_with_their_size() {
+    let start = Instant::now();
+    let many: String = (0..20_000).map(|it| format!("class c{it} {{ }}\n")).collect();
+    let code = read(&many).unwrap();
+    assert_eq!(code.classes.last().map(|it| it.line), Some(20_000));
+    assert!(read(&"@(".repeat(200_000)).is_err());
+    let deep = "class b {\n".repeat(30_000) + &"}".repeat(30_000);
+    assert!(read(&deep).unwrap_err().to_string().starts_with("line 343: the name of a class"));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
 
 #[test]
 fn values_have_types_or_not() {
@@ -231,10 +296,17 @@ fn values_have_types_or_not() {
     each_row(TYPES, |(data_type, good, bad)| {
         let parsed: DataType = data_type.parse().unwrap();
         for value in values(good) {
-            assert_eq!(fault_of(&parsed, &value, &aliases), None, "{data_type}: {value}");
+            assert_eq!(
+                fault_of(&parsed, &value, &aliases, as_written),
+                None,
+                "{data_type}: {value}"
+            );
         }
         for value in values(bad) {
-            assert!(fault_of(&parsed, &value, &aliases).is_some(), "{data_type}: {value}");
+            assert!(
+                fault_of(&parsed, &value, &aliases, as_written).is_some(),
+                "{data_type}: {value}"
+            );
         }
     });
 }
@@ -250,10 +322,72 @@ fn aliases_that_stand_for_millions_of_types_are_unknown() {
         aliases.insert(format!("A{depth}"), "Integer".parse().unwrap());
         let first: DataType = "A0".parse().unwrap();
         let nested: DataType = "Array[Hash[String, A0]]".parse().unwrap();
-        assert_eq!(has_type(&first, &json!(1), &aliases), Some(true));
-        assert_eq!(has_type(&first, &json!("x"), &aliases), None);
-        assert_eq!(fault_of(&nested, &json!([{"a": "x", "b": 1}, {"c": "y"}]), &aliases), None);
+        assert_eq!(has_type(&first, &json!(1), &aliases, as_written), Some(true));
+        assert_eq!(has_type(&first, &json!("x"), &aliases, as_written), None);
+        assert_eq!(
+            fault_of(&nested, &json!([{"a": "x", "b": 1}, {"c": "y"}]), &aliases, as_written),
+            None
+        );
     }
+}
+
+/// Strings whose text each node has for itself.
+fn of_nodes(text: &str) -> Option<Cow<'_, str>> {
+    (!text.contains('$')).then_some(Cow::Borrowed(text))
+}
+
+#[test]
+fn of_a_string_that_nodes_fill_only_that_it_is_one_is_known() {
+    let rows = [
+        ("String", Some(true)),
+        ("Scalar", Some(true)),
+        ("Data", Some(true)),
+        ("String[1, 8]", None),
+        ("Enum['a', 'b']", None),
+        ("Enum['$x']", None),
+        ("Optional['yes']", None),
+        ("Pattern[/a/]", None),
+        ("Variant[Integer, Enum['a']]", None),
+        ("Variant[Integer, String]", Some(true)),
+        ("Integer", Some(false)),
+        ("Boolean", Some(false)),
+        ("Undef", Some(false)),
+        ("Array[String]", Some(false)),
+    ];
+    let aliases = Aliases::new();
+    each_row(rows, |(data_type, verdict)| {
+        let one: DataType = data_type.parse().unwrap();
+        assert_eq!(has_type(&one, &json!("$x"), &aliases, of_nodes), verdict, "{data_type}");
+        let many: DataType = format!("Array[Struct[{{a => {data_type}}}]]").parse().unwrap();
+        let value = json!([{"a": "$x"}]);
+        assert_eq!(has_type(&many, &value, &aliases, of_nodes), verdict, "{many}");
+    });
+}
+
+#[test]
+fn many_words_and_keys_take_a_bounded_time() {
+    let words: Vec<String> = (0..16_000).map(|it| format!("'w{it}'")).collect();
+    let texts: Value = (0..16_000).map(|it| format!("W{it}")).collect();
+    let keys: Vec<String> = (0..16_000).map(|it| format!("Optional['k{it}'] => Integer")).collect();
+    let maps: Value = (0..16_000).map(|_| json!({})).collect();
+    let start = Instant::now();
+    for (data_type, value) in [
+        (format!("Array[Enum[{}, true]]", words.join(", ")), &texts),
+        (format!("Array[Enum[{}]]", words.join(", ")), &texts),
+        (format!("Array[Variant[{}]]", words.join(", ")), &texts),
+        (format!("Array[Struct[{{{}}}]]", keys.join(", ")), &maps),
+    ] {
+        let data_type: DataType = data_type.parse().unwrap();
+        // Until nothing is left, each is right; then the answer is not known.
+        let verdict = has_type(&data_type, value, &Aliases::new(), as_written);
+        assert!(verdict != Some(true));
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    // What people write is below that.
+    let words: Vec<String> = (0..1_000).map(|it| format!("'w{it}'")).collect();
+    let data_type: DataType = format!("Array[Enum[{}, true]]", words.join(", ")).parse().unwrap();
+    let known: Value = (0..1_000).map(|it| format!("W{it}")).collect();
+    assert_eq!(has_type(&data_type, &known, &Aliases::new(), as_written), Some(true));
 }
 
 #[test]
@@ -261,7 +395,7 @@ fn the_part_that_is_wrong_is_found() {
     let data_type: DataType =
         "Optional[Hash[String, Array[Struct[{port => Integer[1]}]]]]".parse().unwrap();
     let value = json!({"a": [{"port": 1}], "b": [{"port": 2}, {"port": "3"}]});
-    let fault = fault_of(&data_type, &value, &Aliases::new()).unwrap();
+    let fault = fault_of(&data_type, &value, &Aliases::new(), as_written).unwrap();
     assert_eq!(
         (fault.path.as_str(), fault.wanted.to_string()),
         (".b[1].port", "Integer[1]".into())

@@ -3,8 +3,10 @@
 //! The answer is three-valued: what cannot be known from the type as written (a pattern, an alias
 //! from elsewhere, a type of things that JSON does not have) is neither true nor false.
 
+use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -12,6 +14,15 @@ use super::{Argument, DataType};
 
 /// What type aliases stand for.
 pub type Aliases = BTreeMap<String, DataType>;
+
+/// Returns the text that a string in a value stands for; nothing if that is known of each node alone.
+pub type TextOf = for<'t> fn(&'t str) -> Option<Cow<'t, str>>;
+
+/// Strings stand for themselves.
+#[expect(clippy::unnecessary_wraps, reason = "others do not")]
+pub fn as_written(text: &str) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(text))
+}
 
 /// The aliases that are followed one after the other, and the levels of a type.
 const DEPTH: usize = 48;
@@ -28,33 +39,48 @@ pub struct TypeFault {
 }
 
 /// Returns why a value certainly does not have a type; nothing if it has, or if that is unknown.
-pub fn fault_of(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<TypeFault> {
-    if has_type(data_type, value, aliases) != Some(false) {
+pub fn fault_of(
+    data_type: &DataType,
+    value: &Value,
+    aliases: &Aliases,
+    text_of: TextOf,
+) -> Option<TypeFault> {
+    if has_type(data_type, value, aliases, text_of) != Some(false) {
         return None;
     }
-    let checker = Checker::new(aliases, value);
+    let checker = Checker::new(aliases, value, text_of);
     Some(checker.locate(data_type, value, String::new(), 0))
 }
 
 /// Returns whether a value has a type; nothing if that is unknown.
-pub fn has_type(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<bool> {
-    Checker::new(aliases, value).holds(data_type, value, 0)
+pub fn has_type(
+    data_type: &DataType,
+    value: &Value,
+    aliases: &Aliases,
+    text_of: TextOf,
+) -> Option<bool> {
+    Checker::new(aliases, value, text_of).holds(data_type, value, 0)
 }
 
 /// How many types are tried for a value at most, and for each value in it. A few aliases of a few others each stand for
 /// millions.
 const TRIED: [usize; 2] = [5_000, 100];
 
+/// How many words are compared in the time of one type.
+const COMPARED: usize = 16;
+
 struct Checker<'a> {
     aliases: &'a Aliases,
+    text_of: TextOf,
     /// How many more types are tried; then the answer is unknown.
     left: Cell<usize>,
 }
 
 impl<'a> Checker<'a> {
-    fn new(aliases: &'a Aliases, value: &Value) -> Self {
+    fn new(aliases: &'a Aliases, value: &Value, text_of: TextOf) -> Self {
         let [once, each] = TRIED;
-        Self { aliases, left: Cell::new(once.saturating_add(count(value).saturating_mul(each))) }
+        let left = once.saturating_add(count(value).saturating_mul(each));
+        Self { aliases, text_of, left: Cell::new(left) }
     }
 }
 
@@ -73,8 +99,8 @@ impl Checker<'_> {
         if depth > DEPTH {
             return None;
         }
-        self.left.set(self.left.get().checked_sub(1)?);
         let arguments = data_type.arguments.as_slice();
+        self.spend(1)?;
         match data_type.name.as_str() {
             "Any" | "Data" | "RichData" => Some(true),
             "Undef" => Some(value.is_null()),
@@ -91,9 +117,10 @@ impl Checker<'_> {
             }),
             "String" => match value.as_str() {
                 None => Some(false),
-                Some(text) => within(&text.chars().count().into(), arguments),
+                Some(_) if arguments.is_empty() => Some(true),
+                Some(text) => within(&(self.text_of)(text)?.chars().count().into(), arguments),
             },
-            "Enum" => Some(is_one_of(arguments, value)),
+            "Enum" => self.is_one_of(arguments, value),
             "Pattern" if !value.is_string() => Some(false),
             "Optional" => match (arguments, value) {
                 (_, Value::Null) => Some(true),
@@ -123,9 +150,35 @@ impl Checker<'_> {
         match argument {
             Argument::Type(inner) => self.holds(inner, value, depth + 1),
             // `Optional['yes']` stands for the string.
-            Argument::Value(wanted @ Value::String(_)) => Some(wanted == value),
+            Argument::Value(Value::String(wanted)) => {
+                self.spend(1)?;
+                let Some(text) = value.as_str() else { return Some(false) };
+                Some((self.text_of)(text)? == wanted.as_str())
+            }
             _ => None,
         }
+    }
+
+    /// Notes work; nothing is left to do more when the answer is unknown.
+    fn spend(&self, work: usize) -> Option<()> {
+        self.left.set(self.left.get().checked_sub(work)?);
+        Some(())
+    }
+
+    fn is_one_of(&self, arguments: &[Argument], value: &Value) -> Option<bool> {
+        let Some(text) = value.as_str() else { return Some(false) };
+        let text = (self.text_of)(text)?;
+        let any_case = matches!(arguments.last(), Some(Argument::Value(Value::Bool(true))));
+        self.spend(arguments.len() / COMPARED)?;
+        let lower = |it: &str| it.chars().flat_map(char::to_lowercase).collect::<String>();
+        let folded = any_case.then(|| lower(&text));
+        Some(arguments.iter().any(|argument| match (argument, &folded) {
+            (Argument::Value(Value::String(it)), Some(folded)) => {
+                it.chars().flat_map(char::to_lowercase).eq(folded.chars())
+            }
+            (Argument::Value(Value::String(it)), None) => *it == text,
+            _ => false,
+        }))
     }
 
     fn array(&self, arguments: &[Argument], value: &Value, depth: usize) -> Option<bool> {
@@ -168,19 +221,20 @@ impl Checker<'_> {
     fn structure(&self, arguments: &[Argument], value: &Value, depth: usize) -> Option<bool> {
         let Value::Object(found) = value else { return Some(false) };
         let [Argument::Fields(fields)] = arguments else { return None };
+        self.spend(fields.len())?;
         let mut verdicts = Vec::new();
-        let mut known = Vec::new();
+        let mut known = HashSet::new();
         for (key, inner) in fields {
-            let (name, optional) = field_name(key)?;
-            known.push(name);
-            verdicts.push(match found.get(name) {
-                Some(it) => self.holds(inner, it, depth + 1),
-                None if optional => Some(true),
-                // A type that takes undef makes the key optional.
-                None => self.holds(inner, &Value::Null, depth + 1),
+            let (name, presence) = field_name(key)?;
+            known.insert(name);
+            verdicts.push(match (found.get(name), presence) {
+                (Some(it), _) => self.holds(inner, it, depth + 1),
+                (None, FieldPresence::Optional) => Some(true),
+                (None, FieldPresence::Required) => Some(false),
+                (None, FieldPresence::ByType) => self.holds(inner, &Value::Null, depth + 1),
             });
         }
-        verdicts.push(Some(found.keys().all(|key| known.contains(&key.as_str()))));
+        verdicts.push(Some(found.keys().all(|key| known.contains(key.as_str()))));
         all(verdicts.into_iter())
     }
 
@@ -226,14 +280,30 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a key of a `Struct` may be absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FieldPresence {
+    /// `Optional['key']`
+    Optional,
+    /// `NotUndef['key']`
+    Required,
+    /// A type that takes undef makes the key optional.
+    ByType,
+}
+
 /// Returns the name of a `Struct`'s key, and whether it may be absent.
-fn field_name(key: &Argument) -> Option<(&str, bool)> {
+fn field_name(key: &Argument) -> Option<(&str, FieldPresence)> {
     match key {
-        Argument::Value(Value::String(name)) => Some((name, false)),
+        Argument::Value(Value::String(name)) => Some((name, FieldPresence::ByType)),
         Argument::Type(DataType { name, arguments }) => match (name.as_str(), arguments.as_slice())
         {
-            ("Optional", [Argument::Value(Value::String(inner))]) => Some((inner, true)),
-            ("NotUndef", [Argument::Value(Value::String(inner))]) => Some((inner, false)),
+            ("Optional", [Argument::Value(Value::String(inner))]) => {
+                Some((inner, FieldPresence::Optional))
+            }
+
+            ("NotUndef", [Argument::Value(Value::String(inner))]) => {
+                Some((inner, FieldPresence::Required))
+            }
             _ => None,
         },
         _ => None,
@@ -248,29 +318,26 @@ fn split_bounds(arguments: &[Argument]) -> (&[Argument], &[Argument]) {
 
 /// Returns whether a number lies within bounds, if they are bounds.
 fn within(value: &Value, bounds: &[Argument]) -> Option<bool> {
-    let number = |it: &Value| it.as_f64();
-    let found = number(value)?;
     let bound = |at: usize| match bounds.get(at) {
         None | Some(Argument::Default) => Some(None),
-        Some(Argument::Value(it)) => number(it).map(Some),
+        Some(Argument::Value(it)) => Some(Some(ordering(value, it)?)),
         Some(_) => None,
     };
     let (least, most) = (bound(0)?, bound(1)?);
-    Some(least.is_none_or(|it| found >= it) && most.is_none_or(|it| found <= it))
+    Some(least.is_none_or(Ordering::is_ge) && most.is_none_or(Ordering::is_le))
+}
+
+/// Compares two numbers; integers as such, which a double cannot tell apart beyond 2^53.
+fn ordering(a: &Value, b: &Value) -> Option<Ordering> {
+    let integer = |it: &Value| it.as_number().and_then(serde_json::Number::as_i128);
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
 }
 
 fn is_integer(value: &Value) -> bool {
     matches!(value, Value::Number(number) if !number.as_str().contains(['.', 'e', 'E']))
-}
-
-fn is_one_of(arguments: &[Argument], value: &Value) -> bool {
-    let Some(text) = value.as_str() else { return false };
-    let any_case = matches!(arguments.last(), Some(Argument::Value(Value::Bool(true))));
-    arguments.iter().any(|argument| match argument {
-        Argument::Value(Value::String(it)) if any_case => it.to_lowercase() == text.to_lowercase(),
-        Argument::Value(Value::String(it)) => it == text,
-        _ => false,
-    })
 }
 
 fn all(verdicts: impl Iterator<Item = Option<bool>>) -> Option<bool> {

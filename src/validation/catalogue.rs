@@ -15,7 +15,7 @@ use crate::puppet::{Aliases, DataType};
 /// An environment and its catalogue, as written.
 #[derive(Clone, Debug)]
 pub(super) struct EnvironmentFile {
-    name: EnvironmentName,
+    pub(super) name: EnvironmentName,
     place: Place,
     /// None where the file says no more than that the environment exists.
     catalogue: Option<Catalogue>,

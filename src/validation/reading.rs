@@ -10,7 +10,7 @@ use super::test_case::TestCase;
 use super::{catalogue, group, individual, test_case};
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
 use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote};
-use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
+use crate::model::{Budget, BudgetItem, Counts, EnvironmentName, Exceeded, Meter};
 use group::GroupFile;
 
 /// A file that has been read by itself.
@@ -26,6 +26,14 @@ pub struct FileReading {
 }
 
 impl FileReading {
+    /// Returns the environment that the file is about.
+    pub fn environment(&self) -> Option<&EnvironmentName> {
+        match &self.parts {
+            FileParts::Environment(file) => Some(&file.name),
+            _ => None,
+        }
+    }
+
     /// Returns the reading of a file that nothing is known of but what is wrong with it.
     fn broken(path: &Arc<str>, diagnostic: Diagnostic) -> Self {
         Self {

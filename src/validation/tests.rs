@@ -224,6 +224,27 @@ fn values_are_checked_against_the_types_of_the_environment() {
 }
 
 #[test]
+fn of_values_with_facts_in_them_only_what_is_certain_is_found() {
+    let catalogue = "classes:\n  web:\n    parameters: {tier: , short: , dollar: , port: , many: }\n    types: {tier: \"Enum['prod', 'dev']\", short: \"String[1, 8]\", dollar: \"Enum['$x']\", port: Integer, many: \"Array[Optional['yes']]\"}\n";
+    let group = "name: a\nclasses:\n  web: {tier: \"${tier}\", short: \"${networking[fqdn]}\", dollar: '\\$x', port: \"$port\", many: [\"$yes\"]}\n";
+    let of = |settings: &str| {
+        let files = [
+            ("clade.yaml", settings),
+            ("groups/g.yaml", group),
+            ("environments/production.yaml", catalogue),
+        ];
+        findings(&files).into_iter().filter(|it| it.contains("parameter-type")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("interpolate: true\n"),
+        [
+            "groups/g.yaml:3:77 parameter-type `port` of the class `web` is the string \"$port\"; the environment `production` wants `Integer`"
+        ]
+    );
+    assert_eq!(of("interpolate: false\n").len(), 5);
+}
+
+#[test]
 fn types_of_a_catalogue_are_read() {
     assert_eq!(
         findings(&[

@@ -168,6 +168,12 @@ fn diff() -> Seen {
             |stream| answer(stream, "[{\"facts\": {}}]"),
             "a node cannot be read: missing field `certname`",
         ),
+        (
+            |stream| {
+                answer(stream, "[{\"certname\": \"a\", \"facts\": \"{'password': 'hunter2'}\"}]")
+            },
+            "a node cannot be read: facts and trusted data are objects, and this is none at line 1",
+        ),
         (|stream| answer(stream, "[{\"certname\": \"a\", \"facts\": {}}"), "it broke off: EOF"),
         (
             |stream| send(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n[{\"certname\""),
@@ -180,6 +186,7 @@ fn diff() -> Seen {
         for (_server, url) in [puppetdb(*misbehave), puppetdb_with_names(*misbehave)] {
             let said = refused(&repository, &url);
             assert!(said.contains(piece), "expected `{piece}`: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
         }
     }
     let (_server, url) = puppetdb_with_names(|stream| {

@@ -359,6 +359,92 @@ fn a_link_back_inside_of_manifests_is_not_followed() {
     assert!(groups.catalogue().contains("site:"), "{}", groups.catalogue());
 }
 
+#[test]
+fn code_is_read_where_puppet_looks_for_it_or_a_note_says_that_it_is_not() {
+    let groups = Groups::new(&[
+        ("code/environments/production/shared/site.pp", "class shared { }\n"),
+        ("code/environments/production/modules/foo/manifests/init.pp", "class foo { }\n"),
+        ("code/real/x.pp", "class foo::sub::x { }\n"),
+        ("code/modules/glob/manifests/init.pp", "class glob { }\n"),
+        ("repo/groups/all.yaml", "name: All Nodes\n"),
+    ]);
+    let (code, repository) = (groups.0.path().join("code"), groups.0.path().join("repo"));
+    let production = code.join("environments/production");
+    let manifests = production.join("modules/foo/manifests");
+    std::os::unix::fs::symlink(code.join("real"), manifests.join("sub")).unwrap();
+    let scan = |settings: &str, more: &[&str]| {
+        write(&production.join("environment.conf"), settings);
+        let own = ["classes", "scan", code.to_str().unwrap(), repository.to_str().unwrap()];
+        groups.said(&run(&[&own, more].concat()))
+    };
+    let written = || {
+        let path = repository.join("environments/production.yaml");
+        std::fs::read_to_string(path).unwrap_or_default()
+    };
+    // Absolute paths, and those with `..`, that lie in the directory.
+    let absolute = production.to_str().unwrap();
+    for settings in [
+        format!("manifest = {absolute}/shared/site.pp\nmodulepath = {absolute}/modules\n"),
+        "manifest = ../production/shared\nmodulepath = ../production/modules\n".to_owned(),
+    ] {
+        let (status, said) = scan(&settings, &[]);
+        assert_eq!(status, 0, "{said}");
+        assert!(!said.contains("is not read"), "{said}");
+        for class in ["foo:", "foo::sub::x:", "shared:"] {
+            assert!(written().contains(&format!("\n  {class}")), "{class}: {}", written());
+        }
+        std::fs::remove_file(repository.join("environments/production.yaml")).unwrap();
+    }
+    let (status, said) = scan("manifest = $environmentpath/x\nmodulepath = modules\n", &[]);
+    assert_eq!(status, 0, "{said}");
+    let note = "`$environmentpath/x`, the manifest of environment.conf, is not in the directory and is not read";
+    assert!(said.contains(note), "{said}");
+    // A mistyped environment is not the directory that has them all.
+    let (status, said) = scan("", &["--environment", "prodution"]);
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("there is no environment `prodution` in `"), "{said}");
+    assert!(!repository.join("environments/prodution.yaml").exists());
+}
+
+#[test]
+fn a_catalogue_goes_where_its_environment_is_described() {
+    let scan = |files: &[(&str, &str)]| {
+        let groups = Groups::new(&[&[("groups/all.yaml", "name: All Nodes\n")], files].concat());
+        let done = run(&["classes", "scan", CONTROL, groups.text()]);
+        assert_eq!(groups.said(&done).0, 0, "{}", done.stderr);
+        let directory = groups.0.path().join("environments");
+        let mut texts: Vec<(String, String)> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|it| it.unwrap().path())
+            .map(|it| {
+                let name = it.file_name().unwrap().to_str().unwrap().to_owned();
+                (name, std::fs::read_to_string(it).unwrap())
+            })
+            .collect();
+        texts.sort();
+        let done = run(&["validate", groups.text()]);
+        assert!(!done.stdout.contains("uniqueness-violation"), "{}", done.stdout);
+        texts
+    };
+    // Another file describes the environment.
+    let texts = scan(&[("environments/prod.yml", "name: production\n")]);
+    let [(name, text)] = texts.as_slice() else { panic!("{texts:?}") };
+    assert_eq!(name, "prod.yml");
+    assert!(text.contains("\nname: production\n"), "{text}");
+    // The file of this name describes another environment.
+    let other = "name: staging\nclasses: {kept: {}}\n";
+    let texts = scan(&[("environments/production.yaml", other)]);
+    let [(made, text), (old, kept)] = texts.as_slice() else { panic!("{texts:?}") };
+    assert_eq!(
+        (made.as_str(), old.as_str(), kept.as_str()),
+        ("production-2.yaml", "production.yaml", other)
+    );
+    assert!(text.contains("\nname: production\n"), "{text}");
+    // What cannot be read is replaced as before.
+    let texts = scan(&[("environments/production.yaml", "classes: [\n")]);
+    assert_eq!(texts.len(), 1);
+}
+
 /// Where Debian's packages put modules.
 const MODULES: &str = "/usr/share/puppet/modules.available";
 

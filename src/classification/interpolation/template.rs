@@ -1,5 +1,6 @@
 //! A string as text and references.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::form::{self, Extent};
@@ -43,6 +44,16 @@ impl Template {
     /// Returns whether another text can come out of a string: it has a reference or a `\$`.
     pub fn changes(text: &str) -> bool {
         Self::parse(text).is_some_and(|it| it.references().next().is_some()) || text.contains("\\$")
+    }
+
+    /// Returns what a string comes to for every node; nothing if that depends on their facts.
+    pub fn literal(text: &str) -> Option<Cow<'_, str>> {
+        let Some(template) = Self::parse(text) else { return Some(Cow::Borrowed(text)) };
+        let pieces = template.pieces.into_iter().map(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Reference(_) => None,
+        });
+        pieces.collect::<Option<String>>().map(Cow::Owned)
     }
 
     /// Returns the parts of a string that look like references and are not legal, in order. They stay as

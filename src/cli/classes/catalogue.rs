@@ -1,6 +1,7 @@
 //! The file of a class catalogue.
 #![expect(clippy::disallowed_methods, reason = "the catalogue is a file")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -10,7 +11,7 @@ use super::super::Exit;
 use super::super::output::Output;
 use super::super::repository::layout_of_directory;
 use super::super::rewrite::rewrite;
-use crate::changeset::{NewCatalogue, WrittenBy, etag_of, says_the_same};
+use crate::changeset::{NewCatalogue, WrittenBy, environment_of, etag_of, says_the_same};
 use crate::config::read_bounded_text;
 use crate::model::EnvironmentName;
 
@@ -45,12 +46,7 @@ impl CatalogueTarget {
         if !self.directory.is_dir() {
             bail!("`{}` is not a directory", self.directory.display());
         }
-        let layout = layout_of_directory(&self.directory)?;
-        let relative =
-            |extension: &str| format!("{}/{}.{extension}", layout.environments, self.environment);
-        let exists = |relative: &String| self.directory.join(relative).exists();
-        let there = ["yaml", "yml"].map(relative).into_iter().find(exists);
-        let relative = there.unwrap_or_else(|| relative("yaml"));
+        let relative = self.path(&layout_of_directory(&self.directory)?.environments)?;
         self.refuse_links(&relative)?;
         let path = self.directory.join(&relative);
         let old = match read_bounded_text(&path) {
@@ -61,6 +57,33 @@ impl CatalogueTarget {
             }
         };
         Ok(CatalogueFile { path, relative, old })
+    }
+
+    /// Returns the path of the environment's file from the root of the group repository: of the one that names it, or that has
+    /// its name; else a new one.
+    fn path(&self, directory: &str) -> Result<String> {
+        let mut taken = BTreeSet::new();
+        for path in read_directory(&self.directory.join(directory))?.unwrap_or_default() {
+            let Some(name) = path.file_name().and_then(|it| it.to_str()) else { continue };
+            let is_catalogue = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+            if !is_catalogue || name.starts_with('.') {
+                continue;
+            }
+            let relative = format!("{directory}/{name}");
+            // A link is refused later, if it is the file.
+            let text = if path.is_file() { read_bounded_text(&path).ok() } else { None };
+            let about = text.and_then(|it| environment_of(&relative, &it));
+            let is_named_so = path.file_stem().is_some_and(|it| it == self.environment.as_str());
+            if about.as_ref().map_or(is_named_so, |it| *it == self.environment) {
+                return Ok(relative);
+            }
+            taken.insert(relative);
+        }
+        // A file of this name may be that of another environment.
+        let stems = std::iter::once(self.environment.to_string())
+            .chain((2..).map(|it| format!("{}-{it}", self.environment)));
+        let mut free = stems.map(|stem| format!("{directory}/{stem}.yaml"));
+        free.find(|it| !taken.contains(it)).context("every name of a file is taken")
     }
 
     /// Refuses a file behind a link: it may lie anywhere, and Clade would not read it.
@@ -128,6 +151,20 @@ pub(super) fn report_broken(
         broken.len(),
         if broken.len() == 1 { "file" } else { "files" }
     )
+}
+
+/// Returns what is in a directory, in order; nothing if it is not there.
+pub(super) fn read_directory(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
+    };
+    let what = || format!("cannot read `{}`", path.display());
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.with_context(what)?.path())).collect::<Result<_>>()?;
+    paths.sort();
+    Ok(Some(paths))
 }
 
 /// Returns the directory part of a message about a path.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::super::Exit;
 use super::super::output::Output;
-use super::catalogue::{CatalogueTarget, report_broken, shown};
+use super::catalogue::{CatalogueTarget, read_directory, report_broken, shown};
 use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::config::{read_bounded, read_bounded_text};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
@@ -64,8 +64,12 @@ impl ScanCommand {
                 })?;
             }
         }
-        if let Some(manifests) = inside(&root, &settings.manifests) {
-            code_files(&manifests, &mut |path| paths.push((path, None)))?;
+        match inside(&root, &settings.manifests) {
+            Some(manifests) => code_files(&manifests, &mut |path| paths.push((path, None)))?,
+            None => output.note(&format!(
+                "`{}`, the manifest of environment.conf, is not in the directory and is not read",
+                settings.manifests
+            )),
         }
         if paths.is_empty() {
             bail!(
@@ -84,12 +88,26 @@ impl ScanCommand {
 
     /// Returns the directory of the environment.
     fn root(&self) -> Result<PathBuf> {
-        let below = self.control.join("environments").join(self.target.environment.as_str());
+        let environments = self.control.join("environments");
+        let below = environments.join(self.target.environment.as_str());
         if below.is_dir() {
             return Ok(below);
         }
         if !self.control.is_dir() {
             bail!("`{}` is not a directory", self.control.display());
+        }
+        // The code of an environment may have a directory of this name, too.
+        let is_environment = ["environment.conf", "Puppetfile", "manifests"]
+            .iter()
+            .any(|it| self.control.join(it).exists());
+        // The class catalogues of a group repository are files in a directory of this name.
+        let others = read_directory(&environments)?.unwrap_or_default();
+        if others.iter().any(|it| it.is_dir()) && !is_environment {
+            bail!(
+                "there is no environment `{}` in `{}`: name another with --environment, or the directory of its code",
+                self.target.environment,
+                environments.display()
+            );
         }
         Ok(self.control.clone())
     }
@@ -227,12 +245,19 @@ fn namespace(module: &str, part: &Path, file: &Path) -> String {
     segments.join("::")
 }
 
-/// Returns a path that leads nowhere out of the directory.
+/// Returns a path of `environment.conf` that leads nowhere out of the directory.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
-    let path = Path::new(path);
+    if path.contains('$') {
+        return None;
+    }
     let stays = |it: Component<'_>| matches!(it, Component::Normal(_) | Component::CurDir);
-    let variable = path.to_str().is_none_or(|it| it.contains('$'));
-    (!variable && path.components().all(stays)).then(|| root.join(path))
+    let joined = root.join(path);
+    if Path::new(path).components().all(stays) {
+        return Some(joined);
+    }
+    // An absolute path, or one with `..`, may lead here.
+    let (real, root) = (joined.canonicalize().ok()?, root.canonicalize().ok()?);
+    real.starts_with(root).then_some(joined)
 }
 
 fn is_module_name(name: &str) -> bool {
@@ -249,31 +274,33 @@ fn read_optional(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Returns what is in a directory, in order; nothing if it is not there.
-fn read_directory(path: &Path) -> Result<Option<Vec<PathBuf>>> {
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
-    };
-    let what = || format!("cannot read `{}`", path.display());
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry.with_context(what)?.path())).collect::<Result<_>>()?;
-    paths.sort();
-    Ok(Some(paths))
+/// How many directories of code lie in each other at most.
+const DEPTH: usize = 32;
+
+/// Calls a function with every file of code at a path, in order. Links are followed, as Puppet follows them, but for those
+/// that lead back.
+fn code_files(path: &Path, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
+    code_files_below(path, &mut Vec::new(), found)
 }
 
-/// Calls a function with every file of code at a path, in order. The path may be a link; links to directories
-/// below it are not followed, which may lead back.
-fn code_files(path: &Path, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
+fn code_files_below(
+    path: &Path,
+    around: &mut Vec<PathBuf>,
+    found: &mut dyn FnMut(PathBuf),
+) -> Result<()> {
     if path.extension().is_some_and(|it| it == "pp") && path.is_file() {
         found(path.to_owned());
     } else if path.is_dir() {
-        for entry in read_directory(path)?.unwrap_or_default() {
-            if !(entry.is_symlink() && entry.is_dir()) {
-                code_files(&entry, found)?;
-            }
+        let real = path.canonicalize();
+        let real = real.with_context(|| format!("cannot read `{}`", path.display()))?;
+        if around.contains(&real) || around.len() >= DEPTH {
+            return Ok(());
         }
+        around.push(real);
+        for entry in read_directory(path)?.unwrap_or_default() {
+            code_files_below(&entry, around, found)?;
+        }
+        around.pop();
     }
     Ok(())
 }

@@ -5,16 +5,23 @@ use super::string::starts_variable;
 use super::token::Sort;
 use crate::puppet::CodeFault;
 
+/// How many characters the mark of a heredoc has at most.
+const MARK: usize = 1_024;
+
 impl Lexer<'_> {
     /// Takes the mark of a heredoc and finds its text; or a mere `@`, if it is none.
     ///
     /// The text is nothing if it depends on an expression or has escapes.
     pub(super) fn heredoc(&mut self, start: usize) -> Result<Sort<'static>, CodeFault> {
         let none = Sort::Mark('@');
-        let Some((mark, _)) = self.rest().split_once(')') else { return Ok(none) };
-        if mark.contains('\n') {
+        let near = self.rest().char_indices().take(MARK).map_while(|(at, it)| match it {
+            ')' => Some(Some(at)),
+            '\n' => None,
+            _ => Some(None),
+        });
+        let Some(mark) = near.flatten().next().and_then(|end| self.rest().get(..end)) else {
             return Ok(none);
-        }
+        };
         let inside = mark.trim_start_matches('(').trim();
         let (name, escapes) = inside.split_once('/').unwrap_or((inside, ""));
         let name = name.split_once(':').map_or(name, |(name, _)| name).trim();
@@ -58,28 +65,34 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns the margin that the last line of a heredoc asks for, and whether it takes the last line
+/// Returns the margin that the last line of a heredoc takes away, and whether it takes the last line
 /// break away; nothing if it is not the last line.
-fn end_mark(line: &str, tag: &str) -> Option<(Option<usize>, bool)> {
-    let blanks = line.len() - line.trim_start().len();
-    let mut rest = line.trim();
-    let margin = rest.strip_prefix('|').map(|it| {
-        rest = it.trim_start();
-        blanks
-    });
-    let trimmed = rest.strip_prefix('-').map(|it| rest = it.trim_start()).is_some();
-    (rest == tag).then_some((margin, trimmed))
+///
+/// As in Puppet, a line ends the heredoc that ends with the tag, whatever stands before it.
+fn end_mark<'l>(line: &'l str, tag: &str) -> Option<(&'l str, bool)> {
+    const BLANKS: [char; 2] = [' ', '\t'];
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let line = line.strip_suffix('\r').unwrap_or(line).trim_end_matches(BLANKS);
+    let before = line.strip_suffix(tag)?.trim_end_matches(BLANKS);
+    let (before, trimmed) = match before.strip_suffix('-') {
+        Some(before) => (before.trim_end_matches(BLANKS), true),
+        None => (before, false),
+    };
+    let margin = before
+        .strip_suffix('|')
+        .map(|before| before.get(before.trim_end_matches(BLANKS).len()..).unwrap_or_default());
+    Some((margin.unwrap_or_default(), trimmed))
 }
 
-fn content(lines: &[&str], margin: Option<usize>, trimmed: bool) -> String {
-    let without = |line: &&str| {
-        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
-        let cut = margin.unwrap_or_default().min(blanks);
-        line.get(cut..).unwrap_or_default().to_owned()
-    };
-    let mut text: String = lines.iter().map(without).collect();
+fn content(lines: &[&str], margin: &str, trimmed: bool) -> String {
+    // A line with text in the margin stays as it is.
+    let mut text: String =
+        lines.iter().map(|line| line.strip_prefix(margin).unwrap_or(line)).collect();
     if trimmed && text.ends_with('\n') {
         text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
     }
     text
 }

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use super::super::layout::Strictness;
 use super::class_use::ClassUse;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
+use crate::classification::Template;
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::GroupIndex;
-use crate::model::{EnvironmentName, Value};
-use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
+use crate::model::{EnvironmentName, Interpolation, Value};
+use crate::puppet::{
+    Aliases, Argument, DataType, TextOf, TypeFault, as_written, fault_of, has_type,
+};
 
 pub(super) const CHECK: Check = Check {
     kinds: &[Kind::ParameterType],
@@ -25,6 +28,7 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
     if types.is_empty() || classes.is_empty() || is_off {
         return;
     }
+    let text_of = text_of(context);
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
     for environment in environments {
@@ -33,7 +37,9 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
             let Some(of_class) = known.parameters.get(class) else { continue };
             for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
                 let Some(data_type) = of_class.get(parameter) else { continue };
-                let Some(fault) = fault_of(data_type, value, &known.aliases) else { continue };
+                let Some(fault) = fault_of(data_type, value, &known.aliases, text_of) else {
+                    continue;
+                };
                 let it = ClassUse { source, class, parameter: Some(parameter), environment };
                 if let Some(user) = it.user(hierarchy) {
                     // A place takes a walk over all values of the group, and most of many findings are not kept.
@@ -44,6 +50,14 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
                 }
             }
         }
+    }
+}
+
+/// Returns what strings come to: into some of them each node puts its own facts, and all that is known is that they are strings.
+fn text_of(context: &CheckContext<'_>) -> TextOf {
+    match context.interpolation {
+        Interpolation::On => Template::literal,
+        Interpolation::Off => as_written,
     }
 }
 
@@ -65,23 +79,22 @@ fn report(
     );
     let diagnostic =
         Diagnostic::new(Kind::ParameterType, place, message).in_group(group.name.as_str());
-    Some(match help(wanted, found, aliases) {
+    Some(match help(wanted, found, aliases, text_of(context)) {
         Some(help) => diagnostic.with_help(help),
         None => diagnostic,
     })
 }
 
 /// Says what the value may have been meant to be.
-fn help(wanted: &DataType, found: &Value, aliases: &Aliases) -> Option<String> {
-    let fits = |value: &Value| has_type(wanted, value, aliases) == Some(true);
+fn help(wanted: &DataType, found: &Value, aliases: &Aliases, text_of: TextOf) -> Option<String> {
+    let fits = |value: &Value| has_type(wanted, value, aliases, text_of) == Some(true);
     if let Value::String(text) = found {
-        let unquoted: Option<Value> =
-            serde_json::from_str(text).ok().filter(|it: &Value| !it.is_string());
-        if unquoted.as_ref().is_some_and(fits) {
-            return Some(format!("write it without quotes: {text}"));
+        if let Some(plain) = unquoted(text).filter(|it| fits(it)) {
+            return Some(format!("write it without quotes: {plain}"));
         }
         let mut words = Vec::new();
         enumerated(wanted, &mut words);
+        words.truncate(COMPARED_WORDS);
         if let Some(similar) = closest(text, words.iter().copied()) {
             return Some(format!("did you mean `{similar}`?"));
         }
@@ -95,6 +108,23 @@ fn help(wanted: &DataType, found: &Value, aliases: &Aliases) -> Option<String> {
     }
     let meaning = aliases.get(&wanted.name)?;
     Some(format!("`{wanted}` is {meaning}"))
+}
+
+/// How many words are compared with one that is none of them.
+const COMPARED_WORDS: usize = 500;
+
+/// Returns what a text is in JSON, unless it is a string. A number with an exponent is written in full, since not all readers of
+/// YAML take the exponent for one.
+fn unquoted(text: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    match &value {
+        Value::String(_) => None,
+        Value::Number(number) if number.as_str().contains(['e', 'E']) => {
+            let plain = format!("{:?}", number.as_f64()?);
+            if plain.contains('e') { None } else { serde_json::from_str(&plain).ok() }
+        }
+        _ => Some(value),
+    }
 }
 
 /// Collects the words that a type allows.

@@ -93,8 +93,23 @@ pub(super) fn denied() -> Vec<(&'static str, Write, Write)> {
         ]);
         ("POST", "/v1/import-hierarchy".to_owned(), all)
     };
+    // The hidden group is left out, or is another: which of its fields differ is not said, nor that it is this one.
+    let replace = |hidden: Option<Value>| {
+        let mut all = vec![
+            json!({"id": ROOT, "name": "All Nodes", "parent": ROOT, "classes": {}}),
+            json!({"id": WEB, "name": "Web", "parent": ROOT, "classes": {}}),
+            json!({"id": SHOP, "name": "Shop", "parent": WEB, "classes": {}}),
+        ];
+        all.extend(hidden);
+        ("POST", "/v1/import-hierarchy".to_owned(), Value::from(all))
+    };
+    let hidden = |classes: Value| {
+        replace(Some(json!({"id": HIDDEN, "name": "Hidden", "parent": ROOT, "classes": classes})))
+    };
     let nodes = json!({"nodes": ["n"]});
     let mut pairs = vec![
+        ("web", replace(None), hidden(json!({"ntp": {}}))),
+        ("data", replace(None), hidden(json!({"ntp": {}}))),
         ("web", put(HIDDEN), put(ABSENT)),
         ("data", put(WEB), put(ABSENT)),
         ("web", edit("parent", HIDDEN), edit("parent", ABSENT)),
@@ -153,6 +168,8 @@ fn a_write_that_the_client_may_not_make_is_refused_whatever_there_is() {
                     assert_eq!(answer.status, 403, "{what}");
                     assert_eq!(answer.json()["kind"], "permission-denied", "{what}");
                     assert!(!answer.body.contains("Hidden"), "{what}");
+                    let is_import = there.1.ends_with("import-hierarchy");
+                    assert!(!is_import || !answer.body.contains(HIDDEN), "{what}");
                 }
                 let [there, absent] =
                     answers.map(|it| it.body.replace(HIDDEN, "ID").replace(ABSENT, "ID"));
