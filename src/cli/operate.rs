@@ -15,6 +15,7 @@ use crate::client::{Client, JsonReply};
 use crate::http::types::{
     self, ErrorKind, Finding, OperatorRequest, PinRequest, Pinned, Requested,
 };
+use crate::model::CommitId;
 
 /// How long the daemon may take: it builds the commit that it pins.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -114,7 +115,12 @@ impl PinCommand {
             _ => {}
         }
         let answer: Document<Pinned> = Document::of(reply, &daemon)?;
-        let commit = answer.read.pinned.map_or(revision, |it| it.to_string());
+        let Some(commit) = answer.read.pinned.map(|it| it.to_string()) else {
+            bail!("`{}` does not say that {revision} is pinned: see `clade status`", daemon.name())
+        };
+        if revision.parse::<CommitId>().is_ok() && commit != revision {
+            bail!("`{}` says that {commit} is pinned, and not {revision}", daemon.name());
+        }
         let message = format!("{commit} is pinned and answers until `clade resume`");
         self.asked.write(&answer.sent, &message, output)
     }
@@ -136,6 +142,9 @@ impl ResumeCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let answer: Document<Pinned> = post(&daemon, "/controller/resume", &self.asked.request())?;
+        if let Some(commit) = answer.read.pinned {
+            bail!("`{}` says that {commit} is still pinned", daemon.name());
+        }
         let message =
             "the daemon follows its branch again; `clade status` shows the commit that answers";
         self.asked.write(&answer.sent, message, output)

@@ -46,7 +46,7 @@ impl ServeSettings {
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }
-        let layering = layers::Layering::new(self, line, layered.shown);
+        let layering = layers::Layering::new(self, line, &layered);
         start::run(layered.serve, layering, signals.context("the signals are not caught")?)
     }
 }

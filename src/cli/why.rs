@@ -23,6 +23,9 @@ use crate::model::{CommitId, URL_PATH};
 /// How long one question may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a daemon may take at least to answer, however short a wait is.
+const SHORTEST: Duration = Duration::from_secs(2);
+
 /// The longest text of a commit or a finding that is shown.
 const LONGEST: usize = 4_000;
 
@@ -91,6 +94,9 @@ impl CommitAnswer {
 /// Returns the commit that a revision means here: in the repository of the working directory if there is
 /// one, so that `HEAD` is the caller's own commit. Without one, the daemon resolves it.
 pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
+    if revision.trim().is_empty() {
+        bail!("expected a commit, such as its id or the name of a branch, found nothing");
+    }
     // A full id needs no repository.
     if revision.parse::<CommitId>().is_ok() {
         return Ok(revision.to_owned());
@@ -209,7 +215,7 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
 
 impl WaitCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(TIMEOUT.min(self.timeout), output)?;
+        let daemon = self.daemon.client(self.timeout.clamp(SHORTEST, TIMEOUT), output)?;
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
         let mut is_asked = false;

@@ -54,6 +54,11 @@ impl Identity {
             .map_err(|_| ClientError::Setup(format!("the token in `{shown}` is not text")))?;
         match text.trim() {
             "" => Err(ClientError::Setup(format!("the token file `{shown}` is empty"))),
+            token if http::HeaderValue::from_str(token).is_err() => {
+                Err(ClientError::Setup(format!(
+                    "the token file `{shown}` has more than one line, or characters that no token has"
+                )))
+            }
             token => Ok(Some(token.to_owned())),
         }
     }

@@ -113,34 +113,53 @@ fn keep_writing(
     form: LineForm,
 ) {
     let mut said = 0;
+    // Whether a part of a line was written, as on a disk that becomes full.
+    let mut is_cut = false;
+    let mut write = |line: &[u8]| {
+        if is_cut && write_all(&mut to, b"\n").is_err() {
+            return false;
+        }
+        let written = write_all(&mut to, line);
+        is_cut = written.is_err_and(|count| count > 0);
+        written.is_ok()
+    };
     while let Ok(message) = queue.recv() {
         match message {
-            LogMessage::Line(line) => write_all(&mut to, &line),
+            LogMessage::Line(line) => {
+                if !write(&line) {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             LogMessage::Flush(done) => {
                 let _gone = done.send(());
             }
         }
         let lost = dropped.load(Ordering::Relaxed);
-        if lost > said {
-            write_all(&mut to, &form.lost(lost - said));
+        if lost > said && write(&form.lost(lost - said)) {
             said = lost;
         }
     }
 }
 
-/// Writes a line; a stderr that is gone loses it.
-fn write_all(to: &mut impl Write, mut line: &[u8]) {
-    while !line.is_empty() {
-        match to.write(line) {
-            Ok(count) if count > 0 => line = line.get(count..).unwrap_or_default(),
+/// Writes a line.
+///
+/// # Errors
+///
+/// Returns how much of it was written before stderr was gone, or its disk was full.
+fn write_all(to: &mut impl Write, line: &[u8]) -> Result<(), usize> {
+    let mut written = 0;
+    while let Some(rest) = line.get(written..).filter(|it| !it.is_empty()) {
+        match to.write(rest) {
+            Ok(count) if count > 0 => written += count,
             // Another process may have made the pipe non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 thread::sleep(Duration::from_millis(10));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => return,
+            Ok(_) | Err(_) => return Err(written),
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -317,7 +317,7 @@ metrics! {
     connection_ends: Family<ConnectionEnded, Counter> = Family::default(),
         "http_connections_ended", "Connections that the daemon closed before their client, by reason";
     log_lines_dropped: Counter = Counter::default(),
-        "log_lines_dropped", "Log lines that were dropped because stderr was not read";
+        "log_lines_dropped", "Log lines that were dropped because stderr was not read, or could not be written";
     file_reloads: Family<FileReload, Counter> = Family::default(),
         "file_reloads", "Reloads of watched files (tokens, certificates, revocation lists, secrets), by result";
     file_reload_failing: Family<WatchedFile, Gauge> = Family::default(),

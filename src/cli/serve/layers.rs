@@ -1,6 +1,7 @@
 //! The effective settings of the daemon: flags over environment over file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
@@ -21,30 +22,36 @@ pub(super) struct EffectiveSettings {
     pub(super) serve: ServeSettings,
     /// The same for people, without secrets.
     pub(super) shown: String,
+    values: SettingValues,
 }
+
+/// The values of settings by their names, as they are written, with their secrets.
+type SettingValues = BTreeMap<String, Vec<OsString>>;
 
 /// What the settings come from, to reload them.
 pub(super) struct Layering {
     first: ServeSettings,
     line: CommandLine,
-    shown: String,
+    /// What the daemon was started with, which is in force until it ends.
+    started: SettingValues,
 }
 
 impl Layering {
-    pub(super) fn new(first: ServeSettings, line: &CommandLine, shown: String) -> Self {
-        Self { first, line: line.clone(), shown }
+    pub(super) fn new(
+        first: ServeSettings,
+        line: &CommandLine,
+        layered: &EffectiveSettings,
+    ) -> Self {
+        Self { first, line: line.clone(), started: layered.values.clone() }
     }
 
-    /// Reloads the settings, and returns them with the names of those that changed.
-    pub(super) fn reload(&mut self) -> Result<(ServeSettings, Vec<String>)> {
-        let layered = apply(&self.first, &self.line)?;
-        let name = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
-        let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
-            (self.shown.lines().collect(), layered.shown.lines().collect());
-        let changed: BTreeSet<String> =
-            before.symmetric_difference(&after).map(|it| name(it)).collect();
-        self.shown = layered.shown;
-        Ok((layered.serve, changed.into_iter().collect()))
+    /// Reads the settings, and returns them with the names of those that are not as at the start.
+    pub(super) fn reload(&self) -> Result<(ServeSettings, Vec<String>)> {
+        let EffectiveSettings { serve, values, .. } = apply(&self.first, &self.line)?;
+        let names: BTreeSet<&String> = self.started.keys().chain(values.keys()).collect();
+        let changed = names.into_iter().filter(|it| self.started.get(*it) != values.get(*it));
+        let changed = changed.cloned().collect();
+        Ok((serve, changed))
     }
 }
 
@@ -58,7 +65,8 @@ pub(super) fn apply(first: &ServeSettings, line: &CommandLine) -> Result<Effecti
     };
     let layered = file.layer(line)?;
     let serve = ServeSettings::from_arg_matches(&layered.matches)?;
-    Ok(EffectiveSettings { serve, shown: show(line.definition(), &layered, &file) })
+    let shown = show(line.definition(), &layered, &file);
+    Ok(EffectiveSettings { serve, shown, values: values_of(line.definition(), &layered) })
 }
 
 /// Refuses variables that look like settings and are not.
@@ -86,6 +94,15 @@ fn is_service_link(name: &str) -> bool {
         let (_, port) = name.split_once("_PORT").unwrap_or_default();
         name.ends_with("_PORT") || port.starts_with('_')
     }
+}
+
+/// Returns the values of all settings that have some.
+fn values_of(definition: &Command, layered: &settings::LayeredMatches) -> SettingValues {
+    let value = |arg: Arg| {
+        let raw = layered.matches.get_raw(arg.get_id().as_str())?;
+        Some((arg.get_long()?.to_owned(), raw.map(ToOwned::to_owned).collect()))
+    };
+    FILE.settable(definition).into_iter().filter_map(value).collect()
 }
 
 /// Writes the effective settings as a settings file, each with where it comes from.

@@ -31,8 +31,8 @@ pub(super) struct SettingsReloader {
 }
 
 impl SettingsReloader {
-    /// Reads the settings once more. Only the log filter can change while the daemon runs.
-    fn reload(&mut self) {
+    /// Reads the settings once more, and returns whether they can be used. Only the log filter can change while the daemon runs.
+    fn reload(&self) -> bool {
         match self.layering.reload() {
             Ok((serve, changed)) => {
                 self.log.set_filter(&serve.log);
@@ -41,9 +41,11 @@ impl SettingsReloader {
                 if !others.is_empty() {
                     tracing::warn!("changed settings need a restart: {}", others.join(", "));
                 }
+                true
             }
             Err(error) => {
                 tracing::warn!("reload failed, the former settings stay in use: {error:#}");
+                false
             }
         }
     }
@@ -93,12 +95,13 @@ impl Reloader {
                 () = tokio::time::sleep(INTERVAL) => self.poll(ReloadCause::Poll).await,
                 _ = hangups.recv() => {
                     tracing::info!("reloading at SIGHUP");
-                    self.settings.reload();
+                    let is_usable = self.settings.reload();
                     // What changed has to stay the same for two polls, declared complete or not.
                     self.poll(ReloadCause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
                     self.poll(ReloadCause::Declared).await;
-                    match self.problems.keys().find(|it| !it.starts_with(EXPIRY)) {
+                    let failed = self.problems.keys().find(|it| !it.starts_with(EXPIRY));
+                    match failed.map(String::as_str).or((!is_usable).then_some("config")) {
                         None => tracing::info!("reloaded at SIGHUP"),
                         Some(file) => tracing::warn!(file, "reloaded at SIGHUP, but for what failed"),
                     }

@@ -71,6 +71,8 @@ fn reason_of(body: &Value, schema: &'static str) -> Result<Option<String>, Schem
 pub struct Pinned {
     /// The commit.
     #[schema(required)]
+    // Without this an answer that says nothing of it would be one that says null.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub pinned: Option<CommitId>,
 }
 

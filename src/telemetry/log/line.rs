@@ -39,7 +39,9 @@ impl LineForm {
     /// Returns a line that says how many were lost.
     pub(super) fn lost(self, lines: u64) -> Vec<u8> {
         let time = jiff::Timestamp::now();
-        let message = format!("{lines} lines of the log were dropped: stderr was not read");
+        let message = format!(
+            "{lines} lines of the log were dropped: stderr was not read, or could not be written"
+        );
         match self {
             Self::Text => format!("{time} WARN {message}\n").into_bytes(),
             Self::Json => {

@@ -34,7 +34,60 @@ fn logging_never_blocks_and_says_what_it_dropped() {
     drop(guard);
     let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
     assert!(text.starts_with("line 0\n"), "{text}");
-    assert!(text.contains("lines of the log were dropped: stderr was not read"), "{text}");
+    assert!(
+        text.contains(
+            "lines of the log were dropped: stderr was not read, or could not be written"
+        ),
+        "{text}"
+    );
+}
+
+/// A file on a disk of which some bytes are free.
+#[derive(Clone, Default)]
+struct Disk(Arc<std::sync::Mutex<(Vec<u8>, usize)>>);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (written, free) = &mut *self.0.lock().unwrap();
+        if *free == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let count = bytes.len().min(*free);
+        written.extend_from_slice(&bytes[..count]);
+        *free -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_that_a_full_disk_does_not_take_are_counted() {
+    let disk = Disk::default();
+    disk.0.lock().unwrap().1 = 12;
+    let (mut queue, guard) = LogQueue::start(LineForm::Text, disk.clone()).unwrap();
+    let mut write = |line: &str, dropped: u64| {
+        queue.write_all(line.as_bytes()).unwrap();
+        for _ in 0..1_000 {
+            if queue.dropped() == dropped {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(queue.dropped(), dropped, "{line}");
+    };
+    write("line 0\n", 0);
+    write("line 1\n", 1);
+    write("line 2\n", 2);
+    disk.0.lock().unwrap().1 = 1_000;
+    write("line 3\n", 2);
+    drop(guard);
+    let text = String::from_utf8(disk.0.lock().unwrap().0.clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..3], ["line 0", "line ", "line 3"], "{text}");
+    assert!(lines[3].contains("WARN 2 lines of the log were dropped"), "{text}");
 }
 
 #[test]

@@ -71,5 +71,23 @@ pub(super) fn level() -> Seen {
     assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     daemon.wait_until("requests are logged", |it| it.get("/livez").status == 200 && says("/livez"));
     assert!(says("changed settings need a restart: interval"));
+    // What the daemon was started with needs none, and what was changed before still does.
+    let hangup = |text: &str, wanted: &str| {
+        let from = std::fs::read_to_string(&log).unwrap().len();
+        std::fs::write(&settings, text).unwrap();
+        assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+        let new = || std::fs::read_to_string(&log).unwrap().split_off(from);
+        daemon.wait_until("it is reloaded", |_| new().contains("reloaded at SIGHUP"));
+        assert!(new().contains(wanted) || wanted.is_empty(), "{wanted}: {}", new());
+        new()
+    };
+    let said = hangup("log: info\ninterval: 30s\n", "");
+    assert!(!said.contains("need a restart") && !said.contains("but for what failed"), "{said}");
+    hangup("interval: 7s\n", "changed settings need a restart: interval");
+    hangup("interval: 7s\nlog: info\n", "changed settings need a restart: interval");
+    let secret = |password: &str| format!("git-proxy: http://u:{password}@127.0.0.1:1\n");
+    let said = hangup(&secret("hunter2"), "changed settings need a restart: git-proxy");
+    assert!(!said.contains("hunter2"), "{said}");
+    hangup("interval: [\n", "reloaded at SIGHUP, but for what failed");
     Seen::Held("requests are logged from SIGHUP on".to_owned())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{BAD, group, has, live, wait_for};
+use crate::enc::servers::Stub;
 use crate::program::{Daemon, Done, GitRepository, clade};
 
 struct Site {
@@ -79,6 +80,51 @@ fn an_operator_pins_and_resumes() {
     let answer: Value = serde_json::from_str(&pinned.stdout).unwrap();
     assert_eq!((pinned.status, &answer["pinned"]), (0, &Value::from(site.first.as_str())));
     assert_eq!(site.run(&["resume"]).status, 0);
+}
+
+#[test]
+fn an_answer_that_confirms_nothing_is_a_failure() {
+    let other = "1111111111111111111111111111111111111111";
+    let commit = "2222222222222222222222222222222222222222";
+    let site = Site::new();
+    let rows = [
+        ("pin", "{}", "is not a daemon"),
+        ("resume", "{}", "is not a daemon"),
+        (
+            "pin",
+            r#"{"pinned":null}"#,
+            "does not say that 2222222222222222222222222222222222222222 is pinned",
+        ),
+        ("pin", r#"{"pinned":"1111111111111111111111111111111111111111"}"#, "and not 2222"),
+        ("resume", r#"{"pinned":"1111111111111111111111111111111111111111"}"#, "is still pinned"),
+    ];
+    for (command, body, wanted) in rows {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+        let answer = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let stub = Stub::saying(Box::leak(answer.into_boxed_str()));
+        let revision: &[&str] = if command == "pin" { &[commit] } else { &[] };
+        let all = [&[command], revision, &["--server", &stub.url]].concat();
+        let done = site.run(&all);
+        assert_eq!(done.status, 2, "{command} {body}: {}{}", done.stdout, done.stderr);
+        assert!(done.stderr.contains(wanted), "{command} {body}: {}", done.stderr);
+        assert!(!done.stdout.contains(other), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_commit_has_a_name_and_a_short_wait_asks_once() {
+    let site = Site::new();
+    for command in ["why", "wait", "pin"] {
+        let done = site.run(&[command, ""]);
+        assert_eq!(done.status, 2, "{command}");
+        assert!(done.stderr.contains("expected a commit"), "{command}: {}", done.stderr);
+    }
+    for timeout in ["0s", "1ns", "1ms"] {
+        let done = site.run(&["wait", &site.second, "--timeout", timeout]);
+        assert_eq!(done.status, 0, "{timeout}: {}", done.stderr);
+        let done = site.run(&["wait", "12345678", "--timeout", timeout]);
+        assert_eq!(done.status, 3, "{timeout}: {}", done.stderr);
+    }
 }
 
 #[test]

@@ -138,6 +138,14 @@ pub(super) fn configure(
         let (from, until) = (it.validity().not_before, it.validity().not_after);
         Some((described(der), from.timestamp(), until.timestamp()))
     });
+    // The certificate in use may still be valid.
+    let now = jiff::Timestamp::now().as_second();
+    if let Some((_, _, until)) = own.as_ref().filter(|it| it.2 < now)
+        && occasion == Occasion::Reload
+    {
+        let reason = format!("the certificate expired at {}", time(*until));
+        return Err(file_error(&files.certificate)(reason.as_str()));
+    }
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

@@ -245,3 +245,31 @@ fn an_expired_certificate_of_the_daemon_is_said() {
     );
     assert_eq!(tls.valid_until()[0], ("certificate", 1_612_310_400));
 }
+
+#[test]
+fn an_expired_certificate_does_not_replace_one() {
+    let site = Site::new();
+    site.write("crl.pem", &list(&site.puppet, 7, 2100));
+    let tls = site.open(REFUSE).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 2, 3);
+    let key = KeyPair::generate().unwrap();
+    site.write("cert.pem", &params.signed_by(&key, &site.puppet).unwrap().pem());
+    site.write("key.pem", &key.serialize_pem());
+    let reload = || {
+        tls.reload(ReloadCause::Declared).ok();
+        std::thread::sleep(crate::config::watched::SETTLE);
+        tls.reload(ReloadCause::Declared).map_err(|it| it.to_string())
+    };
+    let said = reload().unwrap_err();
+    assert!(
+        said.contains("cert.pem` cannot be used: the certificate expired at 2021-02-03"),
+        "{said}"
+    );
+    assert_eq!(tls.warnings(jiff::Timestamp::now()), Vec::<String>::new());
+    let (own, key) = site.sign(2);
+    site.write("cert.pem", &own.pem());
+    site.write("key.pem", &key.serialize_pem());
+    reload().unwrap();
+}
