@@ -16,7 +16,7 @@ use crate::client::{
     Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_entry, read_page,
 };
 use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
-use crate::model::Node;
+use crate::model::{Node, remove_marks};
 
 /// How long one node may take: an agent run waits.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -127,7 +127,9 @@ impl NodeEntry for InventoryEntry {
 
     fn into_node(self) -> Result<Node, String> {
         let (facts, trusted) = (self.facts.unwrap_or_default(), self.trusted.unwrap_or_default());
-        Ok(ListedNode::node(self.certname, facts, trusted))
+        let mut node = ListedNode::node(self.certname, facts, trusted);
+        remove_marks(&mut node);
+        Ok(node)
     }
 
     fn seen(&self) -> Option<Timestamp> {

@@ -18,7 +18,7 @@ use super::read::{NodeFacts, read_facts};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use super::text::{WantedFacts, read_wanted};
 use super::trusted::with_trusted_data;
-use crate::model::{Map, Node, Value, map_memory, value_memory};
+use crate::model::{Map, Node, Value, map_memory, remove_marks, value_memory};
 
 /// The endings of facts files. Of files that are equally new, that with the first of these counts.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
@@ -217,7 +217,11 @@ impl NodeSource for FactsDirectory {
                 error @ FactsFileError::Empty(_) => error.to_string(),
             })
         })?;
-        Ok(facts.map(|NodeFacts { fact, .. }| Node { fact, ..Node::named(certname.to_owned()) }))
+        Ok(facts.map(|NodeFacts { fact, .. }| {
+            let mut node = Node { fact, ..Node::named(certname.to_owned()) };
+            remove_marks(&mut node);
+            node
+        }))
     }
 
     /// Reads every file, with the trusted data beside it.
@@ -230,7 +234,10 @@ impl NodeSource for FactsDirectory {
         let mut count = 0;
         for some in files.chunks(FILES_AT_ONCE) {
             let mut flow = ControlFlow::Continue(());
-            list_files(some, WantedFacts::All, &mut |listed| {
+            list_files(some, WantedFacts::All, &mut |mut listed| {
+                if let Ok(listed) = &mut listed {
+                    remove_marks(&mut listed.node);
+                }
                 if flow.is_continue() {
                     flow = each(listed);
                 }

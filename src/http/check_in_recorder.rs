@@ -52,7 +52,7 @@ impl CheckInRecorder {
         transaction_uuid: Option<String>,
     ) {
         let noted = (NotedFacts::OfNode, SaidPart::Both);
-        self.note(node, context, answered, transaction_uuid, noted);
+        self.note(&node.without_marks(), context, answered, transaction_uuid, noted);
     }
 
     /// Records the same of a request that brought trusted data alone: the facts of the node are those that are known

@@ -5,6 +5,8 @@
 //! node for a request takes a [`ProvedNode`], and only a [`NodeRequest`] makes one, so no handler can
 //! forget the replacement.
 
+use std::borrow::Cow;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
@@ -15,7 +17,7 @@ use super::path_parameter::PathParameter;
 use super::request_context::RequestContext;
 use super::types::NodeBody;
 use crate::facts::trusted_data;
-use crate::model::{CERTNAME, Node};
+use crate::model::{CERTNAME, Node, node_as_sent};
 use crate::store::Certname;
 
 /// A request about a node: the node's name, and whether the caller may speak for it.
@@ -78,7 +80,7 @@ impl NodeRequest {
 }
 
 /// A node whose trusted data is that of its certificate, where the node itself asks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ProvedNode {
     node: Node,
     certname: Certname,
@@ -107,6 +109,14 @@ impl ProvedNode {
             self.certname = Certname::AsSent;
         }
         self
+    }
+
+    /// Returns the node without the marks of the store, which only the store may set.
+    pub(super) fn without_marks(&self) -> Cow<'_, Self> {
+        match node_as_sent(&self.node) {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(node) => Cow::Owned(Self { node, certname: self.certname }),
+        }
     }
 
     /// Returns the node without its facts.

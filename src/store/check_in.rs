@@ -14,7 +14,7 @@ use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
 use crate::mentioned::MentionedPaths;
-use crate::model::{CommitId, LEFT_OUT, Map, Node, Value};
+use crate::model::{CommitId, LEFT_OUT, Map, Node, Value, texts_as_sent};
 use crate::snapshot::Snapshot;
 
 /// The latest classification request of a node.
@@ -231,7 +231,16 @@ pub(super) struct Row {
 #[derive(Clone, Debug)]
 pub(super) struct QueuedRow {
     row: Arc<Row>,
-    form: Option<CommitForm>,
+    form: QueuedForm,
+}
+
+/// In which form the facts of a check-in wait.
+#[derive(Clone, Debug)]
+enum QueuedForm {
+    /// As they are stored.
+    Stored,
+    /// As they were sent, with what is to be stored of them; none is all.
+    Sent(Option<CommitForm>),
 }
 
 /// Whether a check-in has facts.
@@ -473,7 +482,7 @@ fn is_same_json(one: &str, other: &str) -> bool {
 
 impl From<Row> for QueuedRow {
     fn from(row: Row) -> Self {
-        Self { row: Arc::new(row), form: None }
+        Self { row: Arc::new(row), form: QueuedForm::Stored }
     }
 }
 
@@ -488,7 +497,7 @@ impl From<Received<'_>> for QueuedRow {
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
         let row = Arc::new(Row { body, facts_end, origin, facts, said, answered });
-        Self { row, form }
+        Self { row, form: QueuedForm::Sent(form) }
     }
 }
 
@@ -537,12 +546,19 @@ impl QueuedRow {
     /// Returns it as it may be stored and read. Masking takes longer than classifying, so it is not done
     /// before that.
     pub(super) fn stored(&self) -> Arc<Row> {
-        let Some(form) = &self.form else { return Arc::clone(&self.row) };
+        let QueuedForm::Sent(form) = &self.form else { return Arc::clone(&self.row) };
         let (fact, trusted) = self.row.texts();
-        match form.texts(fact, trusted) {
-            [Cow::Borrowed(_), Cow::Borrowed(_)] => Arc::clone(&self.row),
-            [fact, trusted] => Arc::new(self.row.with_texts(&fact, &trusted)),
+        let [fact, trusted] = texts_as_sent(fact, trusted);
+        let stored = match form {
+            Some(form) => form.texts(&fact, &trusted),
+            None => [Cow::Borrowed(&*fact), Cow::Borrowed(&*trusted)],
+        };
+        let is_same = |text: &Cow<'_, str>| matches!(text, Cow::Borrowed(_));
+        if is_same(&fact) && is_same(&trusted) && stored.iter().all(is_same) {
+            return Arc::clone(&self.row);
         }
+        let [fact, trusted] = stored;
+        Arc::new(self.row.with_texts(&fact, &trusted))
     }
 }
 

@@ -153,3 +153,38 @@ fn a_masked_term_that_does_not_decide_is_shown_as_unknown() {
         warned.iter().filter(|it| it.contains("rules read `db_password`, which a mask covers"));
     assert_eq!(warned.count(), 1);
 }
+
+#[test]
+fn marks_that_a_node_sends_hide_it_from_no_list() {
+    let repository = repository(&["kernel = Linux"]);
+    for more in [&[][..], &["--mask", "none"]] {
+        let daemon = Daemon::start(
+            &[&["--repo", &repository.text_path(), "--store-facts", "all"], more].concat(),
+        );
+        let rows = [
+            ("forger1", json!({"kernel": "[masked]"})),
+            ("forger2", json!({"[stored paths]": [], "os": "x"})),
+            // Nothing reads this one yet.
+            ("forger3", json!({"kernel": "Darwin", "later": ["[masked]"]})),
+            ("honest", json!({"kernel": "Linux"})),
+        ];
+        for (name, fact) in &rows {
+            let body = json!({"fact": fact}).to_string();
+            daemon.request("POST", &format!("/enc/{name}"), &body);
+        }
+        let group = daemon.get("/v1/groups").json();
+        let group = group.as_array().unwrap().iter().find(|it| !it["rule"].is_null()).unwrap();
+        let path = format!("/v1/groups/{}/nodes", group["id"].as_str().unwrap());
+        for (name, _) in &rows {
+            daemon
+                .wait_until("it is known", |it| it.get(&format!("/v1/nodes/{name}")).status == 200);
+        }
+        let nodes = daemon.get(&path);
+        assert_eq!(nodes.status, 200, "{}", nodes.body);
+        assert!(nodes.body.contains("honest") && !nodes.body.contains("forger"), "{}", nodes.body);
+        let seen = daemon.get("/v1/nodes/forger2?facts=true").json();
+        assert_eq!(seen["fact"], json!({"[[stored paths]]": [], "os": "x"}));
+        let seen = daemon.get("/v1/nodes/forger3?facts=true").json();
+        assert_eq!(seen["fact"]["later"], json!(["[[masked]]"]));
+    }
+}
