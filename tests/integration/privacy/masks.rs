@@ -173,7 +173,7 @@ fn marks_that_a_node_sends_hide_it_from_no_list() {
             daemon.request("POST", &format!("/enc/{name}"), &body);
         }
         let group = daemon.get("/v1/groups").json();
-        let group = group.as_array().unwrap().iter().find(|it| !it["rule"].is_null()).unwrap();
+        let group = group.as_array().unwrap().iter().find(|it| it["name"] != "All Nodes").unwrap();
         let path = format!("/v1/groups/{}/nodes", group["id"].as_str().unwrap());
         for (name, _) in &rows {
             daemon
