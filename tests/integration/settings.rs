@@ -420,3 +420,22 @@ fn a_password_file_that_would_be_ignored_ends_the_start() {
     std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(check(0o440, bare, &[]).status, 0);
 }
+
+#[test]
+fn an_address_in_links_is_a_url_and_a_daemon_has_a_name() {
+    for (flag, value, wanted) in [
+        ("--public-url", "foo", "expected a URL such as `https://clade.example.com`"),
+        ("--public-url", "ftp://clade.example.com", "expected a URL such as"),
+        ("--public-url", "https:///x", "expected a URL such as"),
+        ("--instance", "", "a value is required for '--instance"),
+    ] {
+        let done = run(&["serve", "--repo", "https://git.example.com/x", "--check", flag, value]);
+        assert_eq!(done.status, 2, "{flag} {value}: {}", done.stderr);
+        assert!(done.stderr.contains(wanted), "{flag} {value}: {}", done.stderr);
+    }
+    let good = ["--public-url", "https://clade.example.com/base/", "--instance", "a"];
+    let repository = GitRepository::new();
+    let path = repository.text_path();
+    let done = run(&[&["serve", "--repo", &path, "--check"], &good[..]].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+}

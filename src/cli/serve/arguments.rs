@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::groups_directory::groups_directory;
 use super::store_location::StoreLocationParser;
@@ -562,11 +563,12 @@ pub(in crate::cli) struct ServeSettings {
         value_name = "NAME",
         env = "CLADE_INSTANCE",
         default_value = DEFAULT_INSTANCE,
+        value_parser = NonEmptyStringValueParser::new(),
         help_heading = "Forge"
     )]
     pub(super) instance: String,
     /// The address of this daemon in the links of commit statuses
-    #[arg(long, value_name = "URL", env = "CLADE_PUBLIC_URL", help_heading = "Forge")]
+    #[arg(long, value_name = "URL", env = "CLADE_PUBLIC_URL", value_parser = public_url, help_heading = "Forge")]
     pub(super) public_url: Option<String>,
     /// How many bytes of memory the check of a pull request's head may allocate, in a process of its own
     #[arg(
@@ -600,6 +602,20 @@ fn person(text: &str) -> Result<String, String> {
             Ok(text.to_owned())
         }
         _ => Err(format!("`{text}` is not of the form `NAME <ADDRESS>`")),
+    }
+}
+
+/// Reads the address of the daemon, which stands before paths in links.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = text.parse::<axum::http::Uri>().ok();
+    let is_usable = url.is_some_and(|it| {
+        matches!(it.scheme_str(), Some("http" | "https"))
+            && it.host().is_some_and(|it| !it.is_empty())
+    });
+    if is_usable {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a URL such as `https://clade.example.com`".to_owned())
     }
 }
 
