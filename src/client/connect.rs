@@ -54,7 +54,6 @@ fn with_lower_scheme(url: &str) -> Cow<'_, str> {
 }
 
 /// Returns whether a text is meant as the path of a unix socket: it begins as a path does, or is that of one that is there.
-#[expect(clippy::disallowed_methods, reason = "a socket is a file")]
 fn is_socket(url: &str) -> bool {
     ["/", "./", "../"].iter().any(|it| url.starts_with(it))
         || std::fs::metadata(url).is_ok_and(|it| it.file_type().is_socket())
@@ -150,6 +149,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a token is a file")]
     fn what_is_wrong_with_a_url_or_a_token_is_said_of_it() {
         let directory = tempfile::tempdir().unwrap();
         let token_file = directory.path().join("token");

@@ -170,7 +170,7 @@ fn diff() -> Seen {
         ),
         (
             |stream| {
-                answer(stream, "[{\"certname\": \"a\", \"facts\": \"{'password': 'hunter2'}\"}]")
+                answer(stream, "[{\"certname\": \"a\", \"facts\": \"{'password': 'hunter2'}\"}]");
             },
             "a node cannot be read: facts and trusted data are objects, and this is none at line 1",
         ),

@@ -1,5 +1,4 @@
 //! `clade classes scan`
-#![expect(clippy::disallowed_methods, reason = "code is files")]
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
