@@ -160,6 +160,19 @@ impl FilesDraft<'_> {
     }
 
     /// Writes a new group into a file of its own.
+    /// Returns whether the files in a directory below that of groups are no groups: `nodes: groups/nodes` is read for nodes.
+    fn is_of_others(&self, directory: &str) -> bool {
+        let layout = self.context.layout;
+        let content = SourceContent::Bytes(Vec::new().into());
+        let file = SourceFile { path: format!("{directory}/x.yaml").into(), content };
+        let is_below =
+            directory.strip_prefix(&*layout.groups).is_some_and(|it| it.starts_with('/'));
+        match layout.kind_of(&file) {
+            Some(kind) => kind != FileKind::Groups,
+            None => is_below,
+        }
+    }
+
     fn create(&mut self, group: &Group, parent: Option<GroupId>) {
         let parent_file = parent.and_then(|parent| {
             let written = self.context.origins.get(&parent).map(|it| it.file.as_ref());
@@ -170,7 +183,7 @@ impl FilesDraft<'_> {
             parent_file,
             &self.context.layout.groups,
             &|it| self.taken.is_taken(it),
-            &|it| self.taken.is_file(it),
+            &|it| self.taken.is_file(it) || self.is_of_others(it),
         );
         self.taken.note_written(&path);
         self.created.insert(group.id, path.clone());

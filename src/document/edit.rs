@@ -129,6 +129,9 @@ fn lines_of(text: &str, node: &Node) -> (usize, usize) {
     (from, to)
 }
 
+/// How many anchors are tried, each alone, whose aliases are written out.
+const SINGLE_ALIASES: usize = 8;
+
 /// Changes one document of a text without a byte-order mark, where all of it is read each time.
 fn edit_document(
     text: &str,
@@ -162,11 +165,19 @@ fn edit_document(
     if let Some(done) = rounds(text.to_owned()) {
         return Ok(done);
     }
-    let expanded = before.get(document).and_then(|node| apply(text, aliases(text, node)));
-    if let Some(done) = expanded.filter(|it| it != text).and_then(rounds) {
-        return Ok(done);
-    }
     let node = before.get(document).ok_or(EditError::Unreadable)?;
+    // Those of one anchor first: the others go on to refer to theirs.
+    let all = aliases(text, node);
+    let names: BTreeSet<&str> = all.iter().filter_map(|it| text.get(it.from..it.to)).collect();
+    let of_one = names.iter().take(SINGLE_ALIASES).map(|name| {
+        let is_it = |it: &&TextChange| text.get(it.from..it.to) == Some(*name);
+        all.iter().filter(is_it).cloned().collect::<Vec<_>>()
+    });
+    for expanded in of_one.chain([all.clone()]).filter(|it| !it.is_empty()) {
+        if let Some(done) = apply(text, expanded).and_then(rounds) {
+            return Ok(done);
+        }
+    }
     let whole = TextChange {
         from: line_start(text, node.span.start.offset as usize),
         to: node.span.end.offset as usize,
@@ -221,7 +232,49 @@ pub fn remove_documents(text: &str, numbers: &BTreeSet<usize>) -> Result<String,
                 && found.iter().zip(&kept).all(|(a, b)| a.to_value() == b.to_value())
         })
     };
-    apply(text, changes).filter(is_done).ok_or(EditError::Unwritable)
+    // Where a neighbour is empty, stands on the line of its marker, or has directives: their content goes, and markers stay.
+    let contents = |with_end: bool| {
+        let removed = numbers.iter().filter_map(|it| before.get(*it));
+        removed.map(|node| content_of(text, node, with_end)).collect()
+    };
+    let ways = [changes, contents(true), contents(false), with_directives(text, numbers, &before)];
+    let mut done = ways.into_iter().filter_map(|it| apply(text, it)).filter(is_done);
+    done.next().ok_or(EditError::Unwritable)
+}
+
+/// Returns the changes that take documents away with their markers and the directives above these.
+fn with_directives(text: &str, numbers: &BTreeSet<usize>, before: &[Node]) -> Vec<TextChange> {
+    let removed = numbers.iter().filter_map(|it| before.get(*it));
+    let change = |node: &Node| {
+        let (mut from, to) = lines_of(text, node);
+        while from > 0 {
+            let above = line_start(text, from - 1);
+            if !text.get(above..).unwrap_or_default().starts_with('%') {
+                break;
+            }
+            from = above;
+        }
+        TextChange { from, to, with: String::new() }
+    };
+    removed.map(change).collect()
+}
+
+/// Returns the change that takes away what a document has in it; with the line `...` below, if it ends so.
+fn content_of(text: &str, node: &Node, with_end: bool) -> TextChange {
+    let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+    let line = line_start(text, start);
+    let is_marked = is_marker(text.get(line..).unwrap_or_default());
+    let from = if is_marked { start } else { line };
+    // What ends where a line begins has no more of it.
+    let mut to = if end == line_start(text, end) { end } else { next_line(text, end) };
+    if is_marked && to > end {
+        to = end;
+    }
+    let below = text.get(to..).unwrap_or_default();
+    if with_end && below.lines().next().is_some_and(|it| it.trim_end() == "...") {
+        to = next_line(text, to);
+    }
+    TextChange { from, to, with: String::new() }
 }
 
 /// Finds the last line with `---` before a place.

@@ -41,7 +41,8 @@ impl Plan<'_> {
             ValueSlot::Behind { mark, .. } if was_block => self.block_to_inline(node, target, mark),
             ValueSlot::Behind { mark, .. } if start == end => {
                 let text = self.inline(node, target);
-                self.change(mark, mark, format!(" {text}"));
+                let at = self.behind_properties(mark);
+                self.change(at, at, format!(" {text}"));
             }
             ValueSlot::Behind { mark, .. }
                 if target.is_null() && self.byte(mark - 1) == Some(b':') =>
@@ -50,7 +51,10 @@ impl Plan<'_> {
             }
             ValueSlot::Behind { indent, .. } => {
                 let lines = target.as_str().and_then(|it| self.lines_of_text(node, it, indent));
-                let text = lines.unwrap_or_else(|| self.inline(node, target));
+                let text = lines.unwrap_or_else(|| {
+                    let comment = self.comment_of_header(start).unwrap_or_default();
+                    self.inline(node, target) + comment
+                });
                 self.change(start, end, text);
             }
         }
@@ -113,10 +117,37 @@ impl Plan<'_> {
             return self.change(start, end, text);
         }
         if !(target.is_null() && self.byte(mark - 1) == Some(b':')) {
-            self.change(mark, mark, format!(" {text}"));
+            let at = self.behind_properties(mark);
+            self.change(at, at, format!(" {text}"));
         }
         let from = self.next_line(mark).min(self.line_start(start));
         self.change(from, self.next_line(end), "");
+    }
+
+    /// Returns where a value may stand behind a mark: behind its anchor and tag, which come first.
+    fn behind_properties(&self, mark: usize) -> usize {
+        let line = self.text.get(mark..self.line_end(mark)).unwrap_or_default();
+        let mut at = 0;
+        loop {
+            let rest = line.get(at..).unwrap_or_default();
+            let word = rest.trim_start();
+            if !word.starts_with(['&', '!']) {
+                return mark + at;
+            }
+            let length = word.find(char::is_whitespace).unwrap_or(word.len());
+            at += rest.len() - word.len() + length;
+        }
+    }
+
+    /// Returns the comment, with the blanks before it, on the line on which a text over several lines begins.
+    fn comment_of_header(&self, start: usize) -> Option<&str> {
+        if !matches!(self.byte(start), Some(b'|' | b'>')) {
+            return None;
+        }
+        let header = self.text.get(start..self.line_end(start))?.trim_end();
+        let comment = header.find(" #")?;
+        let blanks = header.get(..comment)?.trim_end().len();
+        header.get(blanks..)
     }
 
     fn in_place(&mut self, start: usize, end: usize, text: &str) {

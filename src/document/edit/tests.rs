@@ -223,6 +223,24 @@ const LAYOUTS: &[(&str, &str, &str)] = &[
         "m:\n# why?\n      a: 3 # one\n      b: 2\n",
     ),
     ("m:\n- ? a\n  : 1 # one\n", r#"{"m": [{"a": 3}]}"#, "m:\n- ? a\n  : 3 # one\n"),
+    // anchors stand before what takes the place of what was theirs
+    (
+        "a: 1 # one\nb: &x\n  p: 1\n  # q\nc: 2 # two\n",
+        r#"{"a": 1, "b": {}, "c": 2}"#,
+        "a: 1 # one\nb: &x {}\n  # q\nc: 2 # two\n",
+    ),
+    ("# top\na: &x\n  p: 1\n", r#"{"a": "0644"}"#, "# top\na: &x \"0644\"\n"),
+    ("# top\na: &x # c\n  p: 1\n", r#"{"a": []}"#, "# top\na: &x [] # c\n"),
+    ("# top\na: &x # c\nb: 1\n", r#"{"a": "y z", "b": 1}"#, "# top\na: &x y z # c\nb: 1\n"),
+    ("- &a\n  k: 1\n- b # bb\n- c\n", r#"[{"k": 1}, "b", "d"]"#, "- &a\n  k: 1\n- b # bb\n- d\n"),
+    // the aliases of other anchors stay
+    (
+        "p: &p [80, 443]\na: *p # same\nb: &b\n  x: 1\nc: *b\n",
+        r#"{"p": [80, 443], "a": [80, 443], "c": {"x": 1}}"#,
+        "p: &p [80, 443]\na: *p # same\nc: {x: 1}\n",
+    ),
+    // the comment beside the mark of a text stays
+    ("m: |  # why\n  a b\n  c d\nn: 1\n", r#"{"m": "short", "n": 1}"#, "m: short  # why\nn: 1\n"),
     // without a colon there is no line to keep
     ("? a\nb: 2\n", r#"{"a": null, "b": 3}"#, "a:\nb: 3\n"),
     // anchors: what refers to them is written out where it must stay as it is
@@ -391,6 +409,31 @@ fn of_a_long_list_or_mapping_the_lines_of_what_goes_go() {
         assert!(found == after, "{list} {count}");
         assert!(edit(&after, 0, &value_of(&before), &house).is_ok(), "{list} {count}");
     }
+}
+
+#[test]
+fn a_document_is_removed_beside_empty_ones_markers_with_content_and_directives() {
+    let rows = [
+        (
+            "name: A\n---\n# ---- web ----\n---\nname: B\n",
+            0,
+            "---\n# ---- web ----\n---\nname: B\n",
+        ),
+        ("name: A\n--- {name: B}\n", 0, "--- {name: B}\n"),
+        ("name: A\n--- {name: B}\n---\nname: C\n", 1, "name: A\n---\nname: C\n"),
+        ("name: A\n...\nname: B\n", 0, "name: B\n"),
+        ("name: A\n...\n---\nname: B\n", 1, "name: A\n...\n"),
+        (
+            "%YAML 1.2\n---\nname: B\n...\n%YAML 1.2\n---\nname: A\n",
+            1,
+            "%YAML 1.2\n---\nname: B\n...\n",
+        ),
+        ("%YAML 1.2\n---\nname: B\n...\n%YAML 1.2\n---\nname: A\n", 0, "%YAML 1.2\n---\nname: A\n"),
+    ];
+    each_row(rows, |(text, number, expected)| {
+        let text = removed(text, &[number]);
+        assert_eq!(text, expected);
+    });
 }
 
 #[test]
