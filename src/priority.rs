@@ -4,6 +4,10 @@ use std::cell::Cell;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+/// The stack of threads that validate: schemas that refer to schemas nest calls, and with the usual 2 MiB those that are
+/// allowed would come close to its end. Only what is used takes memory.
+pub(crate) const STACK: usize = 8 << 20;
+
 /// How nice such a thread is: beside two busy cores it gets a tenth of one, which is enough for the check-ins of
 /// 100,000 nodes, and a request that comes in runs at once.
 #[cfg(target_os = "linux")]
@@ -25,7 +29,7 @@ pub(crate) fn yield_to_requests() {}
 /// Returns threads for computations that yield to requests, one for each processor; none if the system gives none.
 pub(crate) fn yielding_threads(name: &'static str) -> Option<ThreadPool> {
     let pool = ThreadPoolBuilder::new().thread_name(move |number| format!("{name}-{number}"));
-    pool.start_handler(|_| yield_to_requests()).build().ok()
+    pool.stack_size(STACK).start_handler(|_| yield_to_requests()).build().ok()
 }
 
 thread_local! {

@@ -20,6 +20,7 @@ use crate::diagnostic::{Colour, Diagnostic, Format, Kind, Report, ShownFindings,
 use crate::git::{OpenError, Repository};
 use crate::hierarchy::Estate;
 use crate::model::{Budget, CommitId, Meter};
+use crate::priority::STACK;
 use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
     Checked, Layout, Search, SourceContent, SourceFile, unread, unread_tests, validate_within,
@@ -74,6 +75,8 @@ impl RepositoryArgs {
 
     /// Reads and validates the repository, looking for so much.
     pub(super) fn search(&self, search: Search) -> Result<LoadedRepository> {
+        // Where there are threads already, they stay.
+        rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global().ok();
         let meter = Arc::new(Meter::new(self.budget.budget()));
         let (read, commit) = match &self.rev {
             None => {

@@ -139,6 +139,8 @@ fn snippet<'r>(places: &[Annotated<'r>], sources: &'r BTreeMap<Arc<str>, String>
     let from = source.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let to = source.get(to..).and_then(|after| after.find('\n')).map_or(source.len(), |at| to + at);
     let Some(window) = source.get(from..to) else { return origin() };
+    // A line of Windows ends so; only within one it hides what stands before it.
+    let window = window.strip_suffix('\r').unwrap_or(window);
     let is_unsafe = |it: char| is_hidden(it) && !matches!(it, '\t' | '\n' | '\r');
     let has_command = COMMANDS.iter().any(|it| window.contains(it));
     if window.lines().any(|line| line.len() > LINE_LIMIT || line.contains('\r'))

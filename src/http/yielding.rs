@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::error::ApiError;
 use super::server::MemoryReservation;
-use crate::priority;
+use crate::priority::{self, STACK};
 
 /// The threads, and those that they let wait for a disk; none if the system gives none.
 static PEOPLE: LazyLock<Option<Runtime>> =
@@ -26,6 +26,7 @@ pub(super) fn threads_apart(
     set_priority: fn(),
 ) -> Option<Runtime> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
+    threads.thread_stack_size(STACK);
     threads.worker_threads(workers).thread_name(name).on_thread_start(set_priority).enable_all();
     threads.build().ok()
 }

@@ -34,6 +34,8 @@ pub(super) struct Library {
     pub(super) files: Vec<SchemaFile>,
     /// Every path that was asked for, with the number of its file.
     pub(super) paths: BTreeMap<Arc<str>, Option<usize>>,
+    /// Where files were looked for beside others.
+    pub(super) probed: BTreeSet<Arc<str>>,
     /// The URI of every resource, with the number of its file; none stands for anything.
     names: BTreeMap<String, Option<usize>>,
     /// The files as they were found.
@@ -116,10 +118,15 @@ impl Library {
             }
             return self.open(&path.into(), &place, read);
         }
-        let near = self.files.iter().find_map(|file| {
+        let candidates = self.files.iter().filter_map(|file| {
             let id = file.node.get("$id").or_else(|| file.node.get("id"))?.as_str()?;
-            beside(uri, id, &file.path).filter(|path| matches!(read(path), SchemaSource::Bytes(_)))
+            beside(uri, id, &file.path)
         });
+        let candidates: Vec<String> = candidates.collect();
+        let near = candidates.iter().find(|path| matches!(read(path), SchemaSource::Bytes(_)));
+        let near = near.cloned();
+        // With one of them the answer is another.
+        self.probed.extend(candidates.into_iter().map(Arc::from));
         if let Some(path) = near {
             return self.open(&path.into(), &place, read);
         }

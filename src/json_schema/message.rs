@@ -129,9 +129,12 @@ pub(super) fn guess(error: &ValidationError<'_>) -> Option<String> {
     similar.map(|it| format!("did you mean `{it}`?"))
 }
 
+/// How many keys are compared with one that is none of them.
+const COMPARED_KEYS: usize = 500;
+
 /// Says which key was meant, or which there are.
 pub(super) fn guess_key(key: &str, known: &[&str]) -> Option<String> {
-    if let Some(similar) = closest(key, known.iter().copied()) {
+    if let Some(similar) = closest(key, known.iter().copied().take(COMPARED_KEYS)) {
         return Some(format!("did you mean `{similar}`?"));
     }
     if known.is_empty() {

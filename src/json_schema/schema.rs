@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::cost::SchemaCosts;
 use super::documents::Documents;
 use super::graph::SchemaPart;
-use super::violation::{FaultyPart, Violation, violations};
+use super::violation::{FaultyPart, VIOLATIONS, Violation, violations};
 
-/// How many violations of one value are told.
-const VIOLATIONS: usize = 100;
+/// How often schemas may look at parts of a value whose violations are told one by one: the library makes all of them at
+/// once, and each look can bring about one, with those of its alternatives in it.
+const TOLD: u64 = 100_000;
 
 /// A schema that values are held to.
 #[derive(Debug)]
@@ -34,6 +35,9 @@ impl Schema {
         if !self.is_affordable(value) {
             return self.too_deep().into_iter().collect();
         }
+        if self.cost_of(value) > TOLD {
+            return self.too_large(value).into_iter().collect();
+        }
         let errors = self.validator.iter_errors(value);
         let found = errors.flat_map(|it| violations(&it, &self.documents, self.root));
         found.take(VIOLATIONS).collect()
@@ -42,7 +46,7 @@ impl Schema {
     /// Returns the first part of the schema that a value breaks; `None` if there is none, or it would take
     /// too long to find it.
     pub fn failing_part(&self, value: &Value) -> Option<Value> {
-        if !self.is_affordable(value) {
+        if !self.is_affordable(value) || self.cost_of(value) > TOLD {
             return None;
         }
         let error = self.validator.validate(value).err()?;
@@ -59,8 +63,17 @@ impl Schema {
         self.costs.deepest == usize::MAX || is_within(value, self.costs.deepest)
     }
 
+    /// Says that a value breaks the schema somewhere, if it does.
+    fn too_large(&self, value: &Value) -> Option<Violation> {
+        let problem = format!(
+            "it has {} values, too many to say which of them the schema does not allow",
+            count(value)
+        );
+        let hint = "check it in parts, or correct what was changed last";
+        if self.validator.is_valid(value) { None } else { self.of_all(problem, hint) }
+    }
+
     fn too_deep(&self) -> Option<Violation> {
-        let root = SchemaPart { file: self.root, pointer: String::new() };
         let (problem, hint) = match self.costs.deepest {
             0 => (
                 "this schema takes too long for what is in a list or mapping".to_owned(),
@@ -73,6 +86,12 @@ impl Schema {
                 "nest the value less, or simplify what refers to itself in the schema",
             ),
         };
+        self.of_all(problem, hint)
+    }
+
+    /// Says something of a value as a whole.
+    fn of_all(&self, problem: String, hint: &str) -> Option<Violation> {
+        let root = SchemaPart { file: self.root, pointer: String::new() };
         Some(Violation {
             instance: Vec::new(),
             subject: FaultyPart::Value,

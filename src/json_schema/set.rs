@@ -32,7 +32,7 @@ impl SchemaSet {
         }
         let mut library = Library::load(requests, read);
         let mut diagnostics = std::mem::take(&mut library.diagnostics);
-        let paths = library.paths.keys().cloned().collect();
+        let paths = library.paths.keys().chain(&library.probed).cloned().collect();
         diagnostics.extend(faults(&library.files));
         let (validators, resources) = match library.registry() {
             Ok(registry) => compile_all(requests, &library, &registry, &mut diagnostics),

@@ -43,6 +43,9 @@ pub enum FaultyPart {
     Key(String),
 }
 
+/// How many violations of one value are told.
+pub(super) const VIOLATIONS: usize = 100;
+
 /// How long the part of a schema may be that is shown whole.
 const PART: usize = 2_000;
 
@@ -67,6 +70,8 @@ pub(super) fn violations(
     let instance: Vec<String> = tokens(error.instance_path().as_str());
     let says = says.unwrap_or_default();
     let about = says.about();
+    // Each takes as long as the schema is large.
+    let part = failing_part(object, node, &way);
     let violation = |(subject, problem, guess): (FaultyPart, String, Option<String>)| Violation {
         instance: instance.clone(),
         subject,
@@ -75,7 +80,7 @@ pub(super) fn violations(
         hints: guess.into_iter().chain(about.clone()).collect(),
         schema: schema.clone(),
         pointer: at.pointer.clone(),
-        part: failing_part(object, node, &way),
+        part: part.clone(),
     };
     findings(error, &known).into_iter().map(violation).collect()
 }
@@ -94,7 +99,7 @@ fn findings(
                     guess_key(key, known),
                 )
             };
-            unexpected.iter().map(one).collect()
+            unexpected.iter().take(VIOLATIONS).map(one).collect()
         }
         Rule::PropertyNames { error } => {
             let key = error.instance().as_str().unwrap_or_default().to_owned();

@@ -40,6 +40,7 @@ use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, FetchError, MirrorError, OpenError};
 use crate::history::History;
 use crate::model::CommitId;
+use crate::priority::STACK;
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Metrics, Scrape};
 
@@ -138,6 +139,7 @@ impl Controller {
         let (stage, state) = (Arc::clone(stage), Arc::clone(&self.stages.state));
         std::thread::Builder::new()
             .name(name.to_owned())
+            .stack_size(STACK)
             .spawn(move || supervise(name, || run(&stage), |longest| state.stops_within(longest)))
             .map_err(StartError::Thread)
     }

@@ -48,6 +48,8 @@ pub struct Checked {
     pub(super) automata: Arc<Automata>,
     /// What the commit costs of its budget.
     pub(super) counts: Counts,
+    /// How often schemas look at its values.
+    pub(super) schema_work: u64,
 }
 
 impl Checked {
@@ -72,6 +74,7 @@ impl Checked {
             others: Arc::default(),
             automata: Arc::default(),
             counts: Counts::default(),
+            schema_work: 0,
         }
     }
 

@@ -54,10 +54,10 @@ impl Checked {
         meter: &Meter,
     ) -> Option<Self> {
         let before = self.estate.as_ref()?;
-        let paths = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
+        let mut paths = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
         if self.search != Search::Decisive
             || self.layout.policy.potential_conflicts == Strictness::Error
-            || paths.into_iter().any(|it| self.needs_all_files(it))
+            || paths.any(|it| self.needs_all_files(it))
         {
             return None;
         }
@@ -66,11 +66,7 @@ impl Checked {
             .same_tree(&before.hierarchy, &differences)
             .or_else(|| self.other_tree(&before.hierarchy, &differences))?;
         let readings = self.readings.with(changed, removed);
-        let catalogues = Catalogues {
-            files: Arc::clone(&before.environments),
-            classes: Arc::clone(&before.catalogues),
-            types: Arc::clone(&self.types),
-        };
+        let catalogues = self.catalogues(before);
         let context = CheckContext {
             hierarchy: &hierarchy,
             catalogues: &catalogues,
@@ -82,7 +78,7 @@ impl Checked {
             automata: &self.automata,
             meter,
         };
-        self.hold_to_schemas(&hierarchy, &places)?;
+        let schema_work = self.hold_to_schemas(&hierarchy, &places, &gone)?;
         let affected = if hierarchy.has_tree_of(&before.hierarchy) {
             Affected::of(&places, &hierarchy)
         } else {
@@ -104,8 +100,18 @@ impl Checked {
             findings,
             others: Arc::clone(&self.others),
             automata: Arc::clone(&self.automata),
+            schema_work,
             counts: meter.counts(),
         })
+    }
+
+    /// Returns the catalogues, which stay as they are.
+    fn catalogues(&self, estate: &Estate) -> Catalogues {
+        Catalogues {
+            files: Arc::clone(&estate.environments),
+            classes: Arc::clone(&estate.catalogues),
+            types: Arc::clone(&self.types),
+        }
     }
 
     /// Returns whether a change to a file needs all files: a schema reads it, or its path does not tell it from
@@ -129,12 +135,25 @@ impl Checked {
         changed.chain(removed).filter(|it| it.old.is_some() || it.new.is_some()).collect()
     }
 
-    /// Returns `None` if a schema does not allow one of some groups: where the value stands is found out
-    /// from all files.
-    fn hold_to_schemas(&self, hierarchy: &Hierarchy, groups: &[GroupIndex]) -> Option<()> {
-        let work = SchemaWork::default();
+    /// Returns how often schemas look at the values of the commit; `None` if one does not allow one of the groups that differ, or
+    /// they look too often: where the value stands is found out from all files.
+    fn hold_to_schemas(
+        &self,
+        hierarchy: &Hierarchy,
+        groups: &[GroupIndex],
+        gone: &[GroupIndex],
+    ) -> Option<u64> {
+        if self.schemas.is_empty() {
+            return Some(0);
+        }
+        // The groups that stay as they are cost what they did.
+        let before = &self.estate.as_ref()?.hierarchy;
+        let replaced = groups.iter().filter_map(|it| before.find(hierarchy.group(*it).id));
+        let costs = replaced.chain(gone.iter().copied());
+        let costs = costs.map(|it| self.schemas.cost_of_group(before.group(it)));
+        let work = SchemaWork::after(costs.fold(self.schema_work, u64::saturating_sub));
         let mut all = groups.iter().map(|it| hierarchy.group(*it));
-        all.all(|it| self.schemas.allow_group(it, &work)).then_some(())
+        all.all(|it| self.schemas.allow_group(it, &work)).then(|| work.done())
     }
 }
 

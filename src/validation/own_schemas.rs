@@ -38,6 +38,16 @@ const WORK: u64 = 1_000_000_000;
 pub(super) struct SchemaWork(AtomicU64);
 
 impl SchemaWork {
+    /// Goes on where so much is done.
+    pub(super) fn after(done: u64) -> Self {
+        Self(AtomicU64::new(done))
+    }
+
+    /// Returns what is done.
+    pub(super) fn done(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Returns whether a schema allows a value, and there was work left to find out.
     fn allows(&self, schema: &Schema, value: &Value) -> bool {
         let more = schema.cost_of(value);
@@ -135,6 +145,15 @@ impl OwnSchemas {
             is_allowed = is_allowed && work.allows(schema, value);
         });
         is_allowed
+    }
+
+    /// Returns what a group costs.
+    pub(super) fn cost_of_group(&self, group: &Group) -> u64 {
+        let mut cost = 0_u64;
+        self.each_of_group(group, &mut |_, schema, value| {
+            cost = cost.saturating_add(schema.cost_of(value));
+        });
+        cost
     }
 
     /// Returns whether the schemas allow the values of a node, as long as there is work left.

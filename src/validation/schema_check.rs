@@ -11,29 +11,29 @@ use super::reading::FileParts;
 use super::source::SourceContent;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::{self, Content, Limits, Node, Span};
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{Estate, Hierarchy};
 use crate::json_schema::FaultyPart;
 use crate::model::{BudgetItem, Group, Meter};
 
 /// Checks all groups and nodes against the schemas of the repository.
 pub(super) fn check(
     schemas: &OwnSchemas,
-    hierarchy: Option<&Hierarchy>,
+    estate: Option<&Estate>,
     readings: &FileList,
     read: &ReadContent<'_>,
-    meter: &Meter,
+    (meter, work): (&Meter, &SchemaWork),
 ) -> Vec<Diagnostic> {
     let mut found = schemas.set.diagnostics.clone();
     if schemas.is_empty() {
         return found;
     }
+    let hierarchy = estate.map(|it| &it.hierarchy);
     let groups: Vec<(&GroupFile, Group)> = readings
         .iter()
         .flat_map(|it| it.groups())
         .filter_map(|file| Some((file, shown(file.group()?, hierarchy))))
         .collect();
-    let work = SchemaWork::default();
-    let breaks = |(_, group): &(&GroupFile, Group)| !schemas.allow_group(group, &work);
+    let breaks = |(_, group): &(&GroupFile, Group)| !schemas.allow_group(group, work);
     // The findings of a file come one after another, so that it is read again once.
     let mut places = PlaceFinder { read, documents: None };
     let limit = usize::try_from(meter.budget().limit(BudgetItem::Findings)).unwrap_or(usize::MAX);
@@ -58,7 +58,7 @@ pub(super) fn check(
     }
     for reading in readings.iter() {
         let FileParts::Node(node) = &reading.parts else { continue };
-        if schemas.allow_node(node, &work) {
+        if schemas.allow_node(node, work) {
             continue;
         }
         if let Some(too_much) = work.finding() {

@@ -17,7 +17,7 @@ use super::group::GroupFile;
 use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
-use super::own_schemas::{OwnSchemas, ReadContent};
+use super::own_schemas::{OwnSchemas, ReadContent, SchemaWork};
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
@@ -90,18 +90,16 @@ pub fn check(
     let catalogues = catalogue::join(&catalogues, &mut others);
     let (hierarchy, (origins, group_files)) =
         rayon::join(|| tree::build(&groups, &mut others), || places_of(&groups));
-    let places = Places { origins: &origins, readings: &readings, all: Some(&group_files) };
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
     let estate = hierarchy.map(|it| estate_of(it, individuals, &catalogues, layout.interpolation));
-    let hierarchy = estate.as_ref().map(|it| &it.hierarchy);
     let has_no_error = are_right(&readings, &others);
     let of_groups = estate.as_ref().map(|estate| {
         let context = CheckContext {
             hierarchy: &estate.hierarchy,
             catalogues: &catalogues,
             names: CatalogueNames::default(),
-            places,
+            places: Places { origins: &origins, readings: &readings, all: Some(&group_files) },
             policy: layout.policy,
             interpolation: layout.interpolation,
             search,
@@ -111,7 +109,8 @@ pub fn check(
         check_groups(estate, &context, has_no_error, beside)
     });
     let (findings, potential) = of_groups.unwrap_or_default();
-    others.extend(schema_check::check(schemas, hierarchy, &readings, read, meter));
+    let work = SchemaWork::default();
+    others.extend(schema_check::check(schemas, estate.as_ref(), &readings, read, (meter, &work)));
     let is_valid = has_no_error
         && !has_error(&others)
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
@@ -134,6 +133,7 @@ pub fn check(
         // For the search for conflicts that is still to come.
         automata: if search == Search::WithoutConflicts { automata } else { Arc::default() },
         counts: meter.counts(),
+        schema_work: work.done(),
     }
 }
 

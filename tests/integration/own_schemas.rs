@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::follow::wait_for;
 use crate::hub::Hub;
-use crate::program::{Daemon, clade, root};
+use crate::program::{Daemon, GitRepository, clade, root};
 use crate::repository::{Origin, Put};
 use crate::writes::ROOT;
 
@@ -320,4 +320,67 @@ fn a_body_that_breaks_its_shape_is_told_which_part() {
         &document["paths"]["/v1/groups"]["post"]["requestBody"]["content"]["application/json"];
     assert_eq!(shape["schema"], json!({"$ref": "#/components/schemas/GroupRequest"}));
     assert!(document["components"]["schemas"]["GroupRequest"]["properties"]["rule"].is_object());
+}
+
+#[test]
+fn the_longest_chain_of_schemas_that_is_allowed_ends_no_thread() {
+    let repository = GitRepository::new();
+    let links = 197;
+    let mut definitions = serde_json::Map::new();
+    for number in 0..links {
+        let next = format!("#/$defs/d{}", number + 1);
+        definitions.insert(format!("d{number}"), json!({"allOf": [{"$ref": next}]}));
+    }
+    definitions.insert(format!("d{links}"), json!({"type": "object"}));
+    let schema =
+        json!({"$ref": "#/$defs/d0", "unevaluatedProperties": false, "$defs": definitions});
+    repository.commit(
+        "first",
+        &[
+            ("clade.yaml", "schemas: {variables: s.json}\n"),
+            ("s.json", &schema.to_string()),
+            ("groups/all.yaml", &format!("name: All Nodes\nid: {ROOT}\n")),
+        ],
+    );
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--writes", "commit"]);
+    daemon.wait_until("it is live", |it| it.get("/v1/groups").status == 200);
+    let make = |variables: Value| {
+        let body = json!({"name": "a", "parent": ROOT, "classes": {}, "variables": variables});
+        daemon.request("POST", "/v1/groups", &body.to_string())
+    };
+    let refused = make(json!({"x": 1}));
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert_eq!(make(json!({})).status, 303);
+    let bad = "name: b\nvariables: {x: 1}\n";
+    let commit = repository.commit("second", &[("groups/b.yaml", bad)]);
+    daemon.request("POST", "/controller/reconcile", "");
+    daemon.wait_until("it is rejected", |it| {
+        it.get(&format!("/controller/commits/{commit}")).json()["state"] == "rejected"
+    });
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+}
+
+#[test]
+fn a_schema_that_comes_is_found_where_it_was_looked_for() {
+    let repository = GitRepository::new();
+    let a = "$id: https://example.com/schemas/a.yaml\nproperties: {x: {$ref: b.yaml}}\n";
+    repository.commit(
+        "first",
+        &[
+            ("clade.yaml", "schemas: {variables: schemas/a.yaml}\n"),
+            ("groups/all.yaml", &format!("name: All Nodes\nid: {ROOT}\n")),
+            ("schemas/a.yaml", "type: object\n"),
+        ],
+    );
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let judged = |commit: &str, wanted: &str| {
+        daemon.request("POST", "/controller/reconcile", "");
+        daemon.wait_until(wanted, |it| {
+            it.get(&format!("/controller/commits/{commit}")).json()["state"] == wanted
+        });
+    };
+    judged(&repository.commit("second", &[("schemas/a.yaml", a)]), "rejected");
+    judged(&repository.commit("third", &[("schemas/b.yaml", "type: integer\n")]), "live");
+    let bad = "name: b\nvariables: {x: text}\n";
+    judged(&repository.commit("fourth", &[("groups/b.yaml", bad)]), "rejected");
 }

@@ -14,9 +14,7 @@ use tokio::sync::oneshot;
 use super::supervisor::{Shutdown, Signals};
 use super::{allocator, ending, reload};
 use crate::cli::Exit;
-
-/// The stack of the thread that runs the command: that of a main thread.
-const STACK: usize = 8 << 20;
+use crate::priority::STACK;
 
 /// What a daemon needs of its first moment.
 pub(in crate::cli) struct CaughtSignals {
@@ -40,6 +38,7 @@ pub(in crate::cli) fn run_caught(
 ) -> Result<Exit> {
     allocator::set(&arguments);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .context("cannot start the runtime")?;

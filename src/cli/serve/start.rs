@@ -27,6 +27,7 @@ use crate::http::{
 };
 use crate::masking::{Masks, StoredForm};
 use crate::overview::{Overview, OwnReplica};
+use crate::priority::STACK;
 use crate::reconcile::{Controller, Settings, Threads};
 use crate::store::{CheckIns, ReplicaName};
 use crate::telemetry::{Log, Metrics};
@@ -134,7 +135,10 @@ impl Started {
     /// Blocking: names are resolved, files are read, and the commit that was live last is built again.
     fn new(settings: ServeSettings, stop: CancellationToken) -> Result<Self> {
         // Threads that are made when they are first needed are never made if there is no room for them then.
-        rayon::ThreadPoolBuilder::new().build_global().context("cannot start threads")?;
+        rayon::ThreadPoolBuilder::new()
+            .stack_size(STACK)
+            .build_global()
+            .context("cannot start threads")?;
         let prepared = prepare(&settings)?;
         allocator::keep_trimming().context("cannot start a thread")?;
         let controller_settings = controller::settings(&settings, &prepared)?;
@@ -239,7 +243,8 @@ struct Workers {
 impl Workers {
     fn spawn(services: &Services, decisions: Option<DecisionWriter>) -> Result<Self> {
         let controller = services.controller.spawn()?;
-        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let named =
+            |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(STACK);
         let writer = services.writer.clone();
         let writer = writer.map(|it| named("writer").spawn(move || it.run())).transpose();
         let writer = writer.context("cannot start a thread")?;

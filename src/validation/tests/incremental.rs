@@ -128,3 +128,41 @@ fn every_check_finds_after_a_change_what_it_finds_in_all_files() {
         assert!(differ, "no change to the example of {kind} makes a difference");
     }
 }
+
+/// What a schema looks at nearly 2,000 times each: beyond half a million values a commit is too large.
+#[test]
+fn the_work_of_schemas_counts_for_all_groups_after_each_change() {
+    let branches = vec![serde_json::json!({"$ref": "#/$defs/t"}); 990];
+    let schema = serde_json::json!({
+        "$defs": {"t": {"type": "integer"}},
+        "properties": {"x": {"items": {"anyOf": branches}}},
+    });
+    let group = |number: usize, values: usize| {
+        let text =
+            format!("name: g{number}\nvariables: {{x: [{}]}}\n", vec!["1"; values].join(", "));
+        (format!("groups/g{number}.yaml"), text)
+    };
+    let mut texts = vec![
+        ("clade.yaml".to_owned(), "schemas: {variables: s.json}\n".to_owned()),
+        ("s.json".to_owned(), schema.to_string()),
+    ];
+    texts.extend((0..5).map(|it| group(it, 90_000)));
+    let before = validate(&files(&texts), Search::Decisive);
+    assert!(before.is_valid(), "{:?}", before.diagnostics);
+    let meter = Meter::new(Budget::DEFAULT);
+    let incremental = |checked: &Checked, (path, text): &(String, String)| {
+        let file = files(&[(path.clone(), text.clone())]).remove(0);
+        checked.incremental(&[read_file(&file, FileKind::Groups).into()], &[], &meter)
+    };
+    // A smaller group leaves room for another one, a larger one does not.
+    let added = group(5, 90_000);
+    assert!(incremental(&before, &added).is_none());
+    let smaller = incremental(&before, &group(4, 10)).unwrap();
+    let both = incremental(&smaller, &added).unwrap();
+    assert!(incremental(&both, &group(4, 90_000)).is_none());
+    let removed = both.incremental(&[], &["groups/g5.yaml"], &meter).unwrap();
+    assert!(incremental(&removed, &group(4, 90_000)).is_some());
+    texts.push(added);
+    let all = validate(&files(&texts), Search::Decisive);
+    assert_eq!(all.diagnostics[0].kind, Kind::CommitTooLarge);
+}

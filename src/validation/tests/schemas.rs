@@ -588,3 +588,42 @@ fn after_a_change_the_same_is_found_as_in_all_files() {
     let reading = Arc::new(read_file(&schema, FileKind::Groups));
     assert!(before.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT)).is_none());
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn many_violations_and_unknown_keys_take_a_bounded_time_and_memory() {
+    let start = std::time::Instant::now();
+    // Each of many values lacks each of ten keys.
+    let keys: Vec<String> = (0..10).map(|it| format!("k{it}")).collect();
+    let schema =
+        serde_json::json!({"properties": {"x": {"items": {"required": keys}}}}).to_string();
+    let group = format!("name: A\nvariables: {{x: [{}]}}\n", vec!["{}"; 100_000].join(", "));
+    let of = |schema: &str, group: &str| {
+        let files = [
+            ("clade.yaml", "schemas: {variables: s.json}\n"),
+            ("s.json", schema),
+            ("groups/a.yaml", group),
+        ];
+        let found = checked(&files).diagnostics.into_iter();
+        let found = found.filter(|it| it.kind == Kind::SchemaViolation);
+        found.map(|it| it.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of(&schema, &group),
+        [
+            "`variables`: it has 100002 values, too many to say which of them the schema does not allow"
+        ]
+    );
+    let few = format!("name: A\nvariables: {{x: [{}]}}\n", ["{}"; 3].join(", "));
+    assert_eq!(of(&schema, &few).len(), 30);
+    // Many keys that a large schema does not know.
+    let known: serde_json::Map<String, serde_json::Value> = (0..11_000)
+        .map(|it| (format!("known{it}"), serde_json::json!({"type": "integer"})))
+        .collect();
+    let schema =
+        serde_json::json!({"properties": known, "additionalProperties": false}).to_string();
+    let keys: Vec<String> = (0..1_000).map(|it| format!("other{it}: 1")).collect();
+    let found = of(&schema, &format!("name: A\nvariables: {{{}}}\n", keys.join(", ")));
+    assert_eq!(found.len(), 100);
+    assert!(start.elapsed() < std::time::Duration::from_secs(40), "{:?}", start.elapsed());
+}

@@ -163,3 +163,27 @@ fn a_group_without_an_id_keeps_its_own_when_it_is_renamed() {
     assert_eq!(gone.status, 204);
     assert!(hub.show("groups/b.yaml").unwrap().starts_with("name: C\n"));
 }
+
+#[test]
+fn a_group_is_made_where_groups_are_read() {
+    let parent = "aaaaaaaa-0000-4000-8000-000000000001";
+    for (setting, file) in [
+        ("nodes: groups/nodes", "nodes"),
+        ("tests: groups/t", "t"),
+        ("environments: groups/e", "e"),
+    ] {
+        let text = format!("name: Parent\nid: {parent}\n");
+        let hub = Hub::new(&[
+            ("clade.yaml", &format!("{setting}\n")),
+            (&format!("groups/{file}.yaml"), &text),
+        ]);
+        let daemon = hub.serve(&[]);
+        let body = json!({"name": "Kid", "parent": parent, "classes": {}}).to_string();
+        let made = daemon.request("POST", "/v1/groups", &body);
+        assert_eq!(made.status, 303, "{setting}: {}", made.body);
+        let groups = daemon.get("/v1/groups").json();
+        let kid = groups.as_array().unwrap().iter().find(|it| it["name"] == "Kid").unwrap();
+        let below = json!({"name": "Grandchild", "parent": kid["id"], "classes": {}}).to_string();
+        assert_eq!(daemon.request("POST", "/v1/groups", &below).status, 303, "{setting}");
+    }
+}
