@@ -9,6 +9,7 @@ use super::cost::SchemaCosts;
 use super::documents::Documents;
 use super::graph::SchemaPart;
 use super::violation::{FaultyPart, VIOLATIONS, Violation, violations};
+use crate::wording::counted;
 
 /// How often schemas may look at parts of a value whose violations are told one by one: the library makes all of them at
 /// once, and each look can bring about one, with those of its alternatives in it.
@@ -46,7 +47,7 @@ impl Schema {
     /// Returns the first part of the schema that a value breaks; `None` if there is none, or it would take
     /// too long to find it.
     pub fn failing_part(&self, value: &Value) -> Option<Value> {
-        if !self.is_affordable(value) || self.cost_of(value) > TOLD {
+        if !self.is_affordable(value) {
             return None;
         }
         let error = self.validator.validate(value).err()?;
@@ -66,8 +67,9 @@ impl Schema {
     /// Says that a value breaks the schema somewhere, if it does.
     fn too_large(&self, value: &Value) -> Option<Violation> {
         let problem = format!(
-            "it has {} values, too many to say which of them the schema does not allow",
-            count(value)
+            "the schema does not allow it: with {}, and {} at each at most, it takes too much memory to say where",
+            counted(count(value), "value"),
+            counted(self.costs.looks, "look")
         );
         let hint = "check it in parts, or correct what was changed last";
         if self.validator.is_valid(value) { None } else { self.of_all(problem, hint) }
