@@ -76,7 +76,11 @@ pub(super) fn level() -> Seen {
         let from = std::fs::read_to_string(&log).unwrap().len();
         std::fs::write(&settings, text).unwrap();
         assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-        let new = || std::fs::read_to_string(&log).unwrap().split_off(from);
+        // The end of the reload before may be written late.
+        let new = || {
+            let mut text = std::fs::read_to_string(&log).unwrap().split_off(from);
+            text.find("reloading at SIGHUP").map(|at| text.split_off(at)).unwrap_or_default()
+        };
         daemon.wait_until("it is reloaded", |_| new().contains("reloaded at SIGHUP"));
         assert!(new().contains(wanted) || wanted.is_empty(), "{wanted}: {}", new());
         new()
