@@ -159,7 +159,6 @@ impl FilesDraft<'_> {
         Ok(())
     }
 
-    /// Writes a new group into a file of its own.
     /// Returns whether the files in a directory below that of groups are no groups: `nodes: groups/nodes` is read for nodes.
     fn is_of_others(&self, directory: &str) -> bool {
         let layout = self.context.layout;
@@ -173,6 +172,7 @@ impl FilesDraft<'_> {
         }
     }
 
+    /// Writes a new group into a file of its own.
     fn create(&mut self, group: &Group, parent: Option<GroupId>) {
         let parent_file = parent.and_then(|parent| {
             let written = self.context.origins.get(&parent).map(|it| it.file.as_ref());

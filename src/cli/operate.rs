@@ -118,8 +118,9 @@ impl PinCommand {
         let Some(commit) = answer.read.pinned.map(|it| it.to_string()) else {
             bail!("`{}` does not say that {revision} is pinned: see `clade status`", daemon.name())
         };
+        // The full id of a tag names the commit that it is of.
         if revision.parse::<CommitId>().is_ok() && commit != revision {
-            bail!("`{}` says that {commit} is pinned, and not {revision}", daemon.name());
+            output.note(&format!("note: {revision} is of {commit}"));
         }
         let message = format!("{commit} is pinned and answers until `clade resume`");
         self.asked.write(&answer.sent, &message, output)

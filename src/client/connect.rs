@@ -46,7 +46,9 @@ const MISPLACED_AT: &str = "the URL of a service has an `@` behind its host: in 
 /// Returns a URL with its scheme in small letters.
 fn with_lower_scheme(url: &str) -> Cow<'_, str> {
     match url.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().any(|it| it.is_ascii_uppercase()) => {
+        Some((scheme, rest))
+            if scheme.bytes().any(|it| it.is_ascii_uppercase()) && !scheme.contains('/') =>
+        {
             Cow::Owned(format!("{}://{rest}", scheme.to_ascii_lowercase()))
         }
         _ => Cow::Borrowed(url),

@@ -63,7 +63,8 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         answered: Option<Answered>,
     ) {
-        self.note(node, context, answered, None, (NotedFacts::OfNode, SaidPart::Trusted));
+        let node = node.without_trusted_marks();
+        self.note(&node, context, answered, None, (NotedFacts::OfNode, SaidPart::Trusted));
     }
 
     /// Records the same without the facts that decided the answer: something else keeps them.
@@ -74,7 +75,7 @@ impl CheckInRecorder {
         answered: Option<Answered>,
     ) {
         let noted = (NotedFacts::Elsewhere, SaidPart::Trusted);
-        self.note(&node.without_facts(), context, answered, None, noted);
+        self.note(&node.without_facts().without_trusted_marks(), context, answered, None, noted);
     }
 
     fn note(

@@ -119,6 +119,18 @@ impl ProvedNode {
         }
     }
 
+    /// Returns the node without the marks of the store in its trusted data; its facts come from the store.
+    pub(super) fn without_trusted_marks(&self) -> Cow<'_, Self> {
+        let mut node = Node::named(self.node.name.clone());
+        node.trusted.clone_from(&self.node.trusted);
+        match node_as_sent(&node) {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(Node { trusted, .. }) => {
+                Cow::Owned(Self { node: Node { trusted, ..self.node.clone() }, ..self.clone() })
+            }
+        }
+    }
+
     /// Returns the node without its facts.
     pub(super) fn without_facts(&self) -> Self {
         let Node { name, trusted, .. } = &self.node;

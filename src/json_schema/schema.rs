@@ -11,9 +11,11 @@ use super::graph::SchemaPart;
 use super::violation::{FaultyPart, VIOLATIONS, Violation, violations};
 use crate::wording::counted;
 
-/// How often schemas may look at parts of a value whose violations are told one by one: the library makes all of them at
-/// once, and each look can bring about one, with those of its alternatives in it.
-const TOLD: u64 = 100_000;
+/// How many violations looks may bring about at most where they are told one by one: the library makes all of them at once.
+const TOLD: u64 = 400_000;
+
+/// How often they may look at parts of values to find the field of one that breaks them.
+const TRIED: u64 = 20_000_000;
 
 /// A schema that values are held to.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Schema {
     /// The number of its file.
     pub(super) root: usize,
     pub(super) costs: SchemaCosts,
+    /// How many violations one look may bring about.
+    pub(super) most_missing: u64,
     pub(super) documents: Arc<Documents>,
 }
 
@@ -36,7 +40,7 @@ impl Schema {
         if !self.is_affordable(value) {
             return self.too_deep().into_iter().collect();
         }
-        if self.cost_of(value) > TOLD {
+        if self.cost_of(value).saturating_mul(self.most_missing) > TOLD {
             return self.too_large(value).into_iter().collect();
         }
         let errors = self.validator.iter_errors(value);
@@ -72,7 +76,27 @@ impl Schema {
             counted(self.costs.looks, "look")
         );
         let hint = "check it in parts, or correct what was changed last";
-        if self.validator.is_valid(value) { None } else { self.of_all(problem, hint) }
+        if self.validator.is_valid(value) {
+            return None;
+        }
+        let field = self.field_at_fault(value);
+        let found = self.of_all(problem, hint)?;
+        Some(Violation { instance: field.into_iter().collect(), ..found })
+    }
+
+    /// Returns the field without which the schema allows a value.
+    fn field_at_fault(&self, value: &Value) -> Option<String> {
+        let fields = value.as_object()?;
+        let tries = fields.len() as u64;
+        if self.cost_of(value).saturating_mul(tries) > TRIED {
+            return None;
+        }
+        let is_it = |key: &&String| {
+            let mut others = fields.clone();
+            others.shift_remove(*key);
+            self.validator.is_valid(&Value::Object(others))
+        };
+        fields.keys().find(is_it).cloned()
     }
 
     fn too_deep(&self) -> Option<Violation> {

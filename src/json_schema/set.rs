@@ -14,6 +14,7 @@ use super::library::Library;
 use super::schema::Schema;
 use super::source::{ReadSource, SchemaRequest, SchemaSource};
 use crate::diagnostic::Diagnostic;
+use crate::document::Node;
 
 /// The schemas that the settings of a commit name.
 #[derive(Debug, Default)]
@@ -48,10 +49,11 @@ impl SchemaSet {
             // From here on only the places of it are asked for.
             file.value = Value::Null;
         }
+        let most_missing = files.iter().map(|it| longest_required(&it.node)).max().unwrap_or(1);
         let documents = Arc::new(Documents { files, resources });
         let schemas = validators.into_iter().map(|(path, root, costs, validator)| {
             let documents = Arc::clone(&documents);
-            let schema = Schema { validator, root, costs, documents };
+            let schema = Schema { validator, root, costs, most_missing, documents };
             (path, Arc::new(schema))
         });
         let schemas = schemas.collect();
@@ -114,4 +116,14 @@ fn compile_all(
         }
     }
     (compiled, graph.resources)
+}
+
+/// Returns how many keys a schema may find missing at one look: each is a violation of its own.
+fn longest_required(node: &Node) -> u64 {
+    let own = match node.get("required").map(|it| it.elements().len()) {
+        Some(count) => u64::try_from(count).unwrap_or(u64::MAX).max(1),
+        None => 1,
+    };
+    let entries = node.entries().iter().map(|it| &it.value);
+    entries.chain(node.elements()).map(longest_required).fold(own, u64::max)
 }

@@ -132,7 +132,10 @@ impl Checker<'_> {
                 ([inner], _) => self.argument(inner, value, depth),
                 _ => Some(true),
             },
-            "Variant" => any(arguments.iter().map(|it| self.argument(it, value, depth))),
+            "Variant" => {
+                self.spend(arguments.len() / COMPARED)?;
+                any(arguments.iter().map(|it| self.argument(it, value, depth)))
+            }
             "Collection" => match value {
                 Value::Array(elements) => within(&elements.len().into(), arguments),
                 Value::Object(fields) => within(&fields.len().into(), arguments),
@@ -151,7 +154,6 @@ impl Checker<'_> {
             Argument::Type(inner) => self.holds(inner, value, depth + 1),
             // `Optional['yes']` stands for the string.
             Argument::Value(Value::String(wanted)) => {
-                self.spend(1)?;
                 let Some(text) = value.as_str() else { return Some(false) };
                 Some((self.text_of)(text)? == wanted.as_str())
             }
@@ -170,13 +172,10 @@ impl Checker<'_> {
         let text = (self.text_of)(text)?;
         let any_case = matches!(arguments.last(), Some(Argument::Value(Value::Bool(true))));
         self.spend(arguments.len() / COMPARED)?;
-        let lower = |it: &str| it.chars().flat_map(char::to_lowercase).collect::<String>();
-        let folded = any_case.then(|| lower(&text));
-        Some(arguments.iter().any(|argument| match (argument, &folded) {
-            (Argument::Value(Value::String(it)), Some(folded)) => {
-                it.chars().flat_map(char::to_lowercase).eq(folded.chars())
-            }
-            (Argument::Value(Value::String(it)), None) => *it == text,
+        // As `casecmp` of Ruby, which knows the letters of ASCII alone.
+        Some(arguments.iter().any(|argument| match argument {
+            Argument::Value(Value::String(it)) if any_case => it.eq_ignore_ascii_case(&text),
+            Argument::Value(Value::String(it)) => *it == text,
             _ => false,
         }))
     }

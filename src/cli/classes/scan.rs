@@ -57,14 +57,18 @@ impl ScanCommand {
         for (name, directory) in &modules {
             for part in ["manifests", "types"] {
                 let part = directory.join(part);
-                code_files(&part, &mut |path| {
+                code_files(&part, DirectoryLinks::Followed, &mut |path| {
                     let namespace = namespace(name, &part, &path);
                     paths.push((path, Some(namespace)));
                 })?;
             }
         }
         match inside(&root, &settings.manifests) {
-            Some(manifests) => code_files(&manifests, &mut |path| paths.push((path, None)))?,
+            Some(manifests) => {
+                code_files(&manifests, DirectoryLinks::NotFollowed, &mut |path| {
+                    paths.push((path, None));
+                })?;
+            }
             None => output.note(&format!(
                 "`{}`, the manifest of environment.conf, is not in the directory and is not read",
                 settings.manifests
@@ -96,12 +100,12 @@ impl ScanCommand {
             bail!("`{}` is not a directory", self.control.display());
         }
         // The code of an environment may have a directory of this name, too.
-        let is_environment = ["environment.conf", "Puppetfile", "manifests"]
-            .iter()
-            .any(|it| self.control.join(it).exists());
+        let parts = ["environment.conf", "Puppetfile", "manifests", "site-modules", "site"];
+        let is_environment = parts.iter().any(|it| self.control.join(it).exists());
         // The class catalogues of a group repository are files in a directory of this name.
         let others = read_directory(&environments)?.unwrap_or_default();
-        if others.iter().any(|it| it.is_dir()) && !is_environment {
+        let has_others = others.iter().any(|it| it.is_dir());
+        if has_others && !is_environment && self.modulepath.is_none() {
             bail!(
                 "there is no environment `{}` in `{}`: name another with --environment, or the directory of its code",
                 self.target.environment,
@@ -273,33 +277,58 @@ fn read_optional(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// How many directories of code lie in each other at most.
-const DEPTH: usize = 32;
-
-/// Calls a function with every file of code at a path, in order. Links are followed, as Puppet follows them, but for those
-/// that lead back.
-fn code_files(path: &Path, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
-    code_files_below(path, &mut Vec::new(), found)
+/// Whether links to directories of code are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DirectoryLinks {
+    /// Puppet looks for the file of a class of a module by its path.
+    Followed,
+    /// Puppet reads all files of the environment's manifests, and walks through no link.
+    NotFollowed,
 }
 
-fn code_files_below(
-    path: &Path,
-    around: &mut Vec<PathBuf>,
-    found: &mut dyn FnMut(PathBuf),
-) -> Result<()> {
-    if path.extension().is_some_and(|it| it == "pp") && path.is_file() {
-        found(path.to_owned());
-    } else if path.is_dir() {
-        let real = path.canonicalize();
-        let real = real.with_context(|| format!("cannot read `{}`", path.display()))?;
-        if around.contains(&real) || around.len() >= DEPTH {
-            return Ok(());
+/// How many links to directories are followed in one place.
+const FOLLOWED: usize = 1_000;
+
+/// Calls a function with every file of code at a path, in order. The path itself may be a link; those below it that lead back
+/// are not followed.
+fn code_files(path: &Path, links: DirectoryLinks, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
+    let mut walk = CodeWalk { links, followed: 0, around: Vec::new(), found };
+    walk.at(path)
+}
+
+struct CodeWalk<'f> {
+    links: DirectoryLinks,
+    followed: usize,
+    /// The directories around this place, without links.
+    around: Vec<PathBuf>,
+    found: &'f mut dyn FnMut(PathBuf),
+}
+
+impl CodeWalk<'_> {
+    fn at(&mut self, path: &Path) -> Result<()> {
+        if path.extension().is_some_and(|it| it == "pp") && path.is_file() {
+            (self.found)(path.to_owned());
+        } else if path.is_dir() {
+            let real = path.canonicalize();
+            let real = real.with_context(|| format!("cannot read `{}`", path.display()))?;
+            if self.around.contains(&real) {
+                return Ok(());
+            }
+            self.around.push(real);
+            for entry in read_directory(path)?.unwrap_or_default() {
+                if entry.is_symlink() && entry.is_dir() {
+                    if self.links == DirectoryLinks::NotFollowed {
+                        continue;
+                    }
+                    self.followed += 1;
+                    if self.followed > FOLLOWED {
+                        bail!("`{}` has more than {FOLLOWED} links to directories", path.display());
+                    }
+                }
+                self.at(&entry)?;
+            }
+            self.around.pop();
         }
-        around.push(real);
-        for entry in read_directory(path)?.unwrap_or_default() {
-            code_files_below(&entry, around, found)?;
-        }
-        around.pop();
+        Ok(())
     }
-    Ok(())
 }

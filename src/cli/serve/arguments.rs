@@ -607,6 +607,11 @@ fn person(text: &str) -> Result<String, String> {
 
 /// Reads the address of the daemon, which stands before paths in links.
 fn public_url(text: &str) -> Result<String, String> {
+    if !text.is_ascii() {
+        return Err(
+            "a host with other letters than those of ASCII is written as `xn--…`".to_owned()
+        );
+    }
     let url = text.parse::<axum::http::Uri>().ok();
     let is_usable = url.is_some_and(|it| {
         matches!(it.scheme_str(), Some("http" | "https"))

@@ -62,15 +62,26 @@ impl Tls {
     /// Returns an error if one cannot be used.
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
         let in_use: Mutex<Issues> = Mutex::default();
+        let own_until: Mutex<Option<i64>> = Mutex::default();
         let watched =
             WatchedFiles::open(configure::watched_files(&files), move |contents, occasion| {
                 let mut in_use = in_use.lock();
                 let setup = configure::configure(&files, contents, occasion)?;
+                // One that is valid stays in use; where it has expired as well, the other files still count.
+                let (new, mut old) = (setup.own_until(), own_until.lock());
+                let now = jiff::Timestamp::now().as_second();
+                if let Some(until) = new.filter(|it| *it < now)
+                    && old.is_some_and(|it| it >= now)
+                {
+                    let reason = format!("the certificate expired at {}", described::time(until));
+                    return Err(TlsError::File { path: files.certificate.clone(), reason });
+                }
                 if let Some(reason) = rollback(&setup.clients.issues, &in_use) {
                     let path = files.client_crl.clone().unwrap_or_default();
                     return Err(TlsError::File { path, reason });
                 }
                 in_use.clone_from(&setup.clients.issues);
+                *old = new;
                 Ok(setup)
             })?;
         Ok(Self { watched, reloads: watch::Sender::new(()) })

@@ -611,7 +611,7 @@ fn many_violations_and_unknown_keys_take_a_bounded_time_and_memory() {
     assert_eq!(
         of(&schema, &group),
         [
-            "`variables`: the schema does not allow it: with 100002 values, and 1 look at each at most, it takes too much memory to say where"
+            "`x`: the schema does not allow it: with 100002 values, and 1 look at each at most, it takes too much memory to say where"
         ]
     );
     let few = format!("name: A\nvariables: {{x: [{}]}}\n", ["{}"; 3].join(", "));

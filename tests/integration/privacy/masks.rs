@@ -184,6 +184,13 @@ fn marks_that_a_node_sends_hide_it_from_no_list() {
         assert!(nodes.body.contains("honest") && !nodes.body.contains("forger"), "{}", nodes.body);
         let seen = daemon.get("/v1/nodes/forger2?facts=true").json();
         assert_eq!(seen["fact"], json!({"[[stored paths]]": [], "os": "x"}));
+        let trusted = json!({"trusted": {"extensions": {"pp_role": "[masked]"}}}).to_string();
+        daemon.request("POST", "/enc/honest", &trusted);
+        daemon.wait_until("it is noted", |it| {
+            let seen = it.get("/v1/nodes/honest?facts=true").json();
+            seen["trusted"]["extensions"]["pp_role"] == "[[masked]]"
+                && seen["fact"]["kernel"] == "Linux"
+        });
         let seen = daemon.get("/v1/nodes/forger3?facts=true").json();
         assert_eq!(seen["fact"]["later"], json!(["[[masked]]"]));
     }

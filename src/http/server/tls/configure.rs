@@ -50,6 +50,11 @@ impl std::fmt::Debug for Setup {
 }
 
 impl Setup {
+    /// Returns until when the daemon's own certificate is valid, in seconds since 1970.
+    pub(super) fn own_until(&self) -> Option<i64> {
+        self.own.as_ref().map(|it| it.2)
+    }
+
     pub(super) fn warnings(&self, now: jiff::Timestamp) -> Vec<String> {
         let now = now.as_second();
         let mut all = Vec::new();
@@ -138,14 +143,6 @@ pub(super) fn configure(
         let (from, until) = (it.validity().not_before, it.validity().not_after);
         Some((described(der), from.timestamp(), until.timestamp()))
     });
-    // The certificate in use may still be valid.
-    let now = jiff::Timestamp::now().as_second();
-    if let Some((_, _, until)) = own.as_ref().filter(|it| it.2 < now)
-        && occasion == Occasion::Reload
-    {
-        let reason = format!("the certificate expired at {}", time(*until));
-        return Err(file_error(&files.certificate)(reason.as_str()));
-    }
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

@@ -247,6 +247,28 @@ fn an_expired_certificate_of_the_daemon_is_said() {
 }
 
 #[test]
+fn a_list_is_loaded_beside_an_expired_certificate_that_is_in_use() {
+    let site = Site::new();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 2, 3);
+    let key = KeyPair::generate().unwrap();
+    site.write("cert.pem", &params.signed_by(&key, &site.puppet).unwrap().pem());
+    site.write("key.pem", &key.serialize_pem());
+    site.write("crl.pem", &list(&site.puppet, 7, 2100));
+    let tls = site.open(REFUSE).unwrap();
+    assert!(site.admits(&tls, 9));
+    site.write("crl.pem", &numbered(2, &site.puppet, 9, 2100));
+    tls.reload(ReloadCause::Declared).ok();
+    std::thread::sleep(crate::config::watched::SETTLE);
+    assert_eq!(
+        tls.reload(ReloadCause::Declared).map_err(|it| it.to_string()),
+        Ok(Reloaded::Loaded)
+    );
+    assert!(!site.admits(&tls, 9));
+}
+
+#[test]
 fn an_expired_certificate_does_not_replace_one() {
     let site = Site::new();
     site.write("crl.pem", &list(&site.puppet, 7, 2100));
