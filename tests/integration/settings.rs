@@ -424,9 +424,14 @@ fn a_password_file_that_would_be_ignored_ends_the_start() {
 #[test]
 fn an_address_in_links_is_a_url_and_a_daemon_has_a_name() {
     for (flag, value, wanted) in [
-        ("--public-url", "foo", "expected a URL such as `https://clade.example.com`"),
-        ("--public-url", "ftp://clade.example.com", "expected a URL such as"),
-        ("--public-url", "https:///x", "expected a URL such as"),
+        (
+            "--public-url",
+            "foo",
+            "`--public-url foo` is not a URL such as `https://clade.example.com`",
+        ),
+        ("--public-url", "ftp://clade.example.com", "is not a URL such as"),
+        ("--public-url", "https:///x", "is not a URL such as"),
+        ("--public-url", "https://bücher.example", "as `xn--…`"),
         ("--instance", "", "a value is required for '--instance"),
     ] {
         let done = run(&["serve", "--repo", "https://git.example.com/x", "--check", flag, value]);

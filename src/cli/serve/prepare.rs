@@ -39,6 +39,7 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
     let Some(repo) = &serve.repo else {
         bail!("`--repo URL|PATH` is missing: the group repository to serve");
     };
+    serve.public_url.as_deref().map_or(Ok(()), check_public_url)?;
     let remote = Remote::parse(repo)?;
     check_remote(serve, &remote)?;
     check_proxy(serve, repo, &remote)?;
@@ -195,6 +196,24 @@ fn open_tls(serve: &ServeSettings) -> Result<Option<Arc<Tls>>> {
         },
     })?;
     Ok(Some(Arc::new(tls)))
+}
+
+/// Checks the address of the daemon, which stands before paths in links. The command line does not: its errors repeat a
+/// value with its password.
+fn check_public_url(url: &str) -> Result<()> {
+    let parsed = url.parse::<axum::http::Uri>().ok();
+    let is_usable = parsed.is_some_and(|it| {
+        matches!(it.scheme_str(), Some("http" | "https"))
+            && it.host().is_some_and(|it| !it.is_empty())
+    });
+    if is_usable {
+        return Ok(());
+    }
+    let ascii = if url.is_ascii() { "" } else { ", with letters beyond ASCII as `xn--…`" };
+    bail!(
+        "`--public-url {}` is not a URL such as `https://clade.example.com`{ascii}",
+        without_secrets(url)
+    )
 }
 
 /// Finds the forge of the repository.
