@@ -30,7 +30,7 @@ pub use catalogue::{NewCatalogue, WrittenBy, environment_of, etag_of, says_the_s
 pub use context::{PathKind, WriteContext};
 pub use document::{ORDER, house_layout, new_document};
 pub use effect::is_in_effect;
-pub use environment::check_may_update_classes;
+pub use environment::{check_may_update_classes, paths_of};
 pub use layout::files as layout_of;
 pub use number::check_numbers;
 pub use operation::Operation;

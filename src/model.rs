@@ -41,7 +41,7 @@ pub use number::Decimal;
 pub(crate) use number::Positions;
 pub use rule::{Comparison, Condition, NumberComparison, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
-pub use sent::{node_as_sent, remove_marks, texts_as_sent};
+pub use sent::{has_mark, node_as_sent, remove_marks, texts_as_sent};
 pub use serde_json::{Map, Value};
 pub(crate) use shared::{shared_path, shared_text};
 pub use shared_list::SharedList;

@@ -275,3 +275,22 @@ impl From<ClientError> for NodeSourceError {
         Self::Unreachable(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_objects_and_their_marks_are_texts() {
+        let text =
+            r#"{"certname": "a", "facts": {"k": "[masked]"}, "trusted": {"[stored paths]": []}}"#;
+        let node = read_entry::<InventoryEntry>(text).unwrap().into_node().unwrap();
+        assert_eq!(Value::from(node.fact), json!({"k": "[[masked]]"}));
+        assert_eq!(node.trusted["[[stored paths]]"], json!([]));
+        for field in ["facts", "trusted"] {
+            let text = format!(r#"{{"certname": "a", "{field}": "hunter2"}}"#);
+            let said = read_entry::<InventoryEntry>(&text).unwrap_err();
+            assert!(said.contains("are objects") && !said.contains("hunter2"), "{said}");
+        }
+    }
+}

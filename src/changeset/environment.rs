@@ -77,11 +77,14 @@ fn update(
 
 /// Returns where the file of a new environment goes.
 fn free_path(context: &WriteContext<'_>, name: &EnvironmentName) -> Option<String> {
-    let directory = &context.layout.environments;
-    // A file of this name may be empty, or that of another environment.
-    let stems = std::iter::once(name.to_string()).chain((2..).map(|it| format!("{name}-{it}")));
-    let mut paths = stems.map(|stem| format!("{directory}/{stem}.yaml"));
-    paths.find(|path| (context.read)(path).is_none())
+    paths_of(&context.layout.environments, name).find(|path| (context.read)(path).is_none())
+}
+
+/// Returns where the file of a new environment may go, the best first: a file of its name may be empty, or that of another one.
+pub fn paths_of(directory: &str, name: &EnvironmentName) -> impl Iterator<Item = String> {
+    let stems =
+        std::iter::once(name.to_string()).chain((2..).map(move |it| format!("{name}-{it}")));
+    stems.map(move |stem| format!("{directory}/{stem}.yaml"))
 }
 
 fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> FileTexts {

@@ -67,19 +67,20 @@ fn socket_of(url: &str) -> Result<Option<&str>, ClientError> {
         Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
         None => is_socket(url).then_some(url),
     };
-    if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
+    if socket.is_some() {
+        return Ok(socket);
+    }
+    if !url.starts_with("http://") && !url.starts_with("https://") {
         let shown = without_secrets(url);
         return Err(ClientError::Setup(format!(
             "`{shown}` is neither a URL of `http` or `https` nor the path of a unix socket; write `https://{shown}`, or `http://{shown}` for a daemon without a certificate"
         )));
     }
     // The library would take the text before that for the host, and look up a part of the password.
-    if socket.is_none() && has_misplaced_at(url) {
+    if has_misplaced_at(url) {
         return Err(ClientError::Setup(MISPLACED_AT.to_owned()));
     }
-    if socket.is_none()
-        && let Err(error) = url.parse::<http::Uri>()
-    {
+    if let Err(error) = url.parse::<http::Uri>() {
         let shown = without_secrets(url);
         let ascii = if url.is_ascii() {
             ""
@@ -88,7 +89,7 @@ fn socket_of(url: &str) -> Result<Option<&str>, ClientError> {
         };
         return Err(ClientError::Setup(format!("`{shown}` is not a URL: {error}{ascii}")));
     }
-    Ok(socket)
+    Ok(None)
 }
 
 impl Client {

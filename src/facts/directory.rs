@@ -484,6 +484,20 @@ mod tests {
     }
 
     #[test]
+    fn marks_of_the_store_in_a_file_are_texts() {
+        let text = r#"{"a": ["[masked]"], "[stored paths]": []}"#;
+        let (_kept, facts) = directory(&[("web1.json", text)]);
+        let expected = json!({"a": ["[[masked]]"], "[[stored paths]]": []});
+        let node = facts.node("web1", &Unlimited).unwrap().unwrap();
+        assert_eq!(Value::from(node.fact), expected);
+        let counted = facts.list(None, &mut |it| {
+            assert_eq!(Value::from(it.unwrap().node.fact), expected);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(counted, Ok(1));
+    }
+
+    #[test]
     fn a_file_that_cannot_be_used_is_an_error() {
         let (_kept, facts) = directory(&[
             ("web1.json", "{\"a\": "),

@@ -17,7 +17,7 @@ use super::path_parameter::PathParameter;
 use super::request_context::RequestContext;
 use super::types::NodeBody;
 use crate::facts::trusted_data;
-use crate::model::{CERTNAME, Node, node_as_sent};
+use crate::model::{CERTNAME, Node, has_mark, node_as_sent, remove_marks};
 use crate::store::Certname;
 
 /// A request about a node: the node's name, and whether the caller may speak for it.
@@ -121,14 +121,14 @@ impl ProvedNode {
 
     /// Returns the node without the marks of the store in its trusted data; its facts come from the store.
     pub(super) fn without_trusted_marks(&self) -> Cow<'_, Self> {
-        let mut node = Node::named(self.node.name.clone());
-        node.trusted.clone_from(&self.node.trusted);
-        match node_as_sent(&node) {
-            Cow::Borrowed(_) => Cow::Borrowed(self),
-            Cow::Owned(Node { trusted, .. }) => {
-                Cow::Owned(Self { node: Node { trusted, ..self.node.clone() }, ..self.clone() })
-            }
+        if !has_mark(&self.node.trusted) {
+            return Cow::Borrowed(self);
         }
+        let mut sent = self.clone();
+        let fact = std::mem::take(&mut sent.node.fact);
+        remove_marks(&mut sent.node);
+        sent.node.fact = fact;
+        Cow::Owned(sent)
     }
 
     /// Returns the node without its facts.

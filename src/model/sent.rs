@@ -56,7 +56,8 @@ pub fn remove_marks(node: &mut Node) {
     replace_in_root(&mut node.trusted);
 }
 
-fn has_mark(map: &Map<String, Value>) -> bool {
+/// Returns whether facts or trusted data have a mark of the store.
+pub fn has_mark(map: &Map<String, Value>) -> bool {
     fn is_in(value: &Value) -> bool {
         match value {
             Value::String(text) => text == MASKED,

@@ -165,3 +165,15 @@ fn every_page_is_printed_offline() {
         assert_eq!(String::from_utf8(failed.stderr).unwrap(), said);
     }
 }
+
+#[test]
+fn a_finding_in_a_file_with_windows_line_ends_shows_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups");
+    std::fs::create_dir(&groups).unwrap();
+    std::fs::write(groups.join("a.yaml"), "name: A\r\nclasses: []\r\n").unwrap();
+    let done = crate::program::run(&["validate", directory.path().to_str().unwrap()]);
+    assert_eq!(done.status, 1);
+    let said = format!("{}{}", done.stdout, done.stderr);
+    assert!(said.contains("2 | classes: []"), "{said}");
+}

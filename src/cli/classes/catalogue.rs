@@ -11,7 +11,7 @@ use super::super::Exit;
 use super::super::output::Output;
 use super::super::repository::layout_of_directory;
 use super::super::rewrite::rewrite;
-use crate::changeset::{NewCatalogue, WrittenBy, environment_of, etag_of, says_the_same};
+use crate::changeset::{NewCatalogue, WrittenBy, environment_of, etag_of, paths_of, says_the_same};
 use crate::config::read_bounded_text;
 use crate::model::EnvironmentName;
 
@@ -79,11 +79,8 @@ impl CatalogueTarget {
             }
             taken.insert(relative);
         }
-        // A file of this name may be that of another environment.
-        let stems = std::iter::once(self.environment.to_string())
-            .chain((2..).map(|it| format!("{}-{it}", self.environment)));
-        let mut free = stems.map(|stem| format!("{directory}/{stem}.yaml"));
-        free.find(|it| !taken.contains(it)).context("every name of a file is taken")
+        let mut paths = paths_of(directory, &self.environment);
+        paths.find(|it| !taken.contains(it)).context("every name of a file is taken")
     }
 
     /// Refuses a file behind a link: it may lie anywhere, and Clade would not read it.

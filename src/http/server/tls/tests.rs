@@ -79,6 +79,17 @@ impl Site {
         Tls::open(files).map_err(|it| it.to_string())
     }
 
+    /// Writes a certificate of the daemon that expired, and its key.
+    fn write_expired(&self) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "clade.example.com");
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2021, 2, 3);
+        let key = KeyPair::generate().unwrap();
+        self.write("cert.pem", &params.signed_by(&key, &self.puppet).unwrap().pem());
+        self.write("key.pem", &key.serialize_pem());
+    }
+
     fn shown(&self, number: u64) -> ClientCertificate {
         let chain = vec![self.sign(number).0.der().clone()];
         let facts = CertificateFacts::default();
@@ -228,13 +239,7 @@ async fn an_open_connection_learns_that_its_certificate_was_revoked() {
 #[test]
 fn an_expired_certificate_of_the_daemon_is_said() {
     let site = Site::new();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    params.distinguished_name.push(DnType::CommonName, "clade.example.com");
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(2021, 2, 3);
-    let key = KeyPair::generate().unwrap();
-    site.write("cert.pem", &params.signed_by(&key, &site.puppet).unwrap().pem());
-    site.write("key.pem", &key.serialize_pem());
+    site.write_expired();
     site.write("crl.pem", &list(&site.puppet, 7, 2100));
     let tls = site.open(REFUSE).unwrap();
     let warnings = tls.warnings(jiff::Timestamp::now());
@@ -249,12 +254,7 @@ fn an_expired_certificate_of_the_daemon_is_said() {
 #[test]
 fn a_list_is_loaded_beside_an_expired_certificate_that_is_in_use() {
     let site = Site::new();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(2021, 2, 3);
-    let key = KeyPair::generate().unwrap();
-    site.write("cert.pem", &params.signed_by(&key, &site.puppet).unwrap().pem());
-    site.write("key.pem", &key.serialize_pem());
+    site.write_expired();
     site.write("crl.pem", &list(&site.puppet, 7, 2100));
     let tls = site.open(REFUSE).unwrap();
     assert!(site.admits(&tls, 9));
@@ -273,12 +273,7 @@ fn an_expired_certificate_does_not_replace_one() {
     let site = Site::new();
     site.write("crl.pem", &list(&site.puppet, 7, 2100));
     let tls = site.open(REFUSE).unwrap();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(2021, 2, 3);
-    let key = KeyPair::generate().unwrap();
-    site.write("cert.pem", &params.signed_by(&key, &site.puppet).unwrap().pem());
-    site.write("key.pem", &key.serialize_pem());
+    site.write_expired();
     let reload = || {
         tls.reload(ReloadCause::Declared).ok();
         std::thread::sleep(crate::config::watched::SETTLE);
