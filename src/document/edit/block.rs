@@ -113,7 +113,7 @@ impl Plan<'_> {
     }
 
     /// Returns where an entry begins: at its key, or at the question mark before it.
-    fn entry_start(&self, entry: &Entry) -> usize {
+    pub(super) fn entry_start(&self, entry: &Entry) -> usize {
         let key = entry.key_span.start.offset as usize;
         let before = self.text.get(..key).unwrap_or_default().trim_end();
         let Some(mark) = before.strip_suffix('?').map(str::len) else { return key };

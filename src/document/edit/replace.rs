@@ -15,7 +15,7 @@ impl Plan<'_> {
         slot: ValueSlot,
         way: &mut Vec<&'v str>,
     ) {
-        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let (start, end) = (self.start_of(node), node.span.end.offset as usize);
         let brackets = matches!(self.byte(start), Some(b'[' | b'{'));
         let nested = match &node.content {
             Content::Sequence(elements) => !elements.is_empty(),
@@ -60,6 +60,15 @@ impl Plan<'_> {
         }
     }
 
+    /// Returns where a value begins: a mapping over several lines at the question mark of its first key, if that has one.
+    fn start_of(&self, node: &Node) -> usize {
+        let start = node.span.start.offset as usize;
+        match node.entries().first() {
+            Some(first) if first.key_span.start == node.span.start => self.entry_start(first),
+            _ => start,
+        }
+    }
+
     /// Writes lines behind a mark.
     fn put_block<'v>(
         &mut self,
@@ -70,7 +79,7 @@ impl Plan<'_> {
         was_block: bool,
         way: &[&'v str],
     ) {
-        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let (start, end) = (self.start_of(node), node.span.end.offset as usize);
         let here = self.line_start(start) == self.line_start(mark);
         let lines = |plan: &Self, indent: usize| {
             let lines = write::block(target, indent, way, plan.layout);
@@ -111,7 +120,7 @@ impl Plan<'_> {
 
     /// Writes a value behind a mark and takes the lines out that were there.
     fn block_to_inline(&mut self, node: &Node, target: &Value, mark: usize) {
-        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let (start, end) = (self.start_of(node), node.span.end.offset as usize);
         let text = write::inline(target);
         if self.line_start(start) == self.line_start(mark) {
             return self.change(start, end, text);

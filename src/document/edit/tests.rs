@@ -223,6 +223,14 @@ const LAYOUTS: &[(&str, &str, &str)] = &[
         "m:\n# why?\n      a: 3 # one\n      b: 2\n",
     ),
     ("m:\n- ? a\n  : 1 # one\n", r#"{"m": [{"a": 3}]}"#, "m:\n- ? a\n  : 3 # one\n"),
+    // what stands in the place of a mapping whose first key has a question mark
+    ("- ? a\n  : 1\n- b # b\n", r#"[null, "b"]"#, "- null\n- b # b\n"),
+    ("- ? a\n  : 1\n- b # b\n", r#"[[], "b"]"#, "- []\n- b # b\n"),
+    ("- ? a\n  : 1\n- b # b\n", r#"[{"x": 1}, "b"]"#, "- x: 1\n- b # b\n"),
+    ("-\n  ? a\n  : 1\n- b # b\n", r#"[2, "b"]"#, "- 2\n- b # b\n"),
+    ("k:\n  ? a\n  : 1\nl: 2 # l\n", r#"{"k": "x", "l": 2}"#, "k: x\nl: 2 # l\n"),
+    ("k:\n  ? a\n  : 1\nl: 2 # l\n", r#"{"k": {"y": 3}, "l": 2}"#, "k:\n  y: 3\nl: 2 # l\n"),
+    ("# top\n? a\n: 1\n", r#"{"x": 1}"#, "# top\nx: 1\n"),
     // anchors stand before what takes the place of what was theirs
     (
         "a: 1 # one\nb: &x\n  p: 1\n  # q\nc: 2 # two\n",
