@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{AlertDescription, CertificateError, InconsistentKeys};
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::identity::read;
 use super::{ClientError, Identity};
+use crate::config::{read_certificates, read_private_key};
 use crate::diagnostic::visible_up_to;
 
 /// The most characters that are shown of a name in a certificate.
@@ -158,10 +158,12 @@ impl OwnCertificate {
         let (shown, shown_key) = (certificate.display(), key.display());
         let (pem, key_pem) = (read(certificate)?, read(key)?);
         let chain = certificates(certificate, &pem)?;
-        let private = PrivateKey::from_pem(&key_pem).map_err(|error| {
-            ClientError::Setup(format!("the private key in `{shown_key}`: {error}"))
-        })?;
-        check_pair(&chain, &key_pem).map_err(|error| ClientError::Setup(match error {
+        let unusable = |error: &dyn fmt::Display| {
+            ClientError::Setup(format!("the private key in `{shown_key}` cannot be used: {error}"))
+        };
+        let der = read_private_key(&key_pem).map_err(|error| unusable(&error))?;
+        let private = PrivateKey::from_pem(&key_pem).map_err(|error| unusable(&error))?;
+        check_pair(&chain, der).map_err(|error| ClientError::Setup(match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => format!(
                 "the private key in `{shown_key}` does not belong to the certificate in `{shown}`"
             ),
@@ -207,10 +209,11 @@ impl fmt::Display for OwnCertificate {
 }
 
 /// Checks that a certificate can be used with a key: the client library takes that for granted.
-fn check_pair(chain: &[Certificate<'static>], key_pem: &[u8]) -> Result<(), rustls::Error> {
+fn check_pair(
+    chain: &[Certificate<'static>],
+    key: PrivateKeyDer<'static>,
+) -> Result<(), rustls::Error> {
     let chain = chain.iter().map(|it| CertificateDer::from(it.der().to_vec())).collect();
-    let key = PrivateKeyDer::from_pem_slice(key_pem)
-        .map_err(|error| rustls::Error::General(error.to_string()))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map(|_| ())
 }
 
@@ -255,14 +258,9 @@ fn time(seconds: i64) -> String {
 }
 
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>, ClientError> {
-    let found: Vec<Certificate<'static>> = parse_pem(pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if found.is_empty() {
-        return Err(ClientError::Setup(format!("there is no certificate in `{}`", path.display())));
-    }
-    Ok(found)
+    let found = read_certificates(pem).map_err(|error| {
+        let shown = path.display();
+        ClientError::Setup(format!("the certificates in `{shown}` cannot be used: {error}"))
+    })?;
+    Ok(found.iter().map(|it| Certificate::from_der(it).to_owned()).collect())
 }

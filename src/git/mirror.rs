@@ -36,7 +36,7 @@ use super::object_id::{id_of, oid};
 use super::options::MirrorOptions;
 use super::refs::{LIVE, WATCHED};
 use super::remote::{Remote, Scheme};
-use super::repository::{OpenError, ReadError, Repository, RevisionError, RevisionFault};
+use super::repository::{OpenError, ReadError, Repository};
 use super::transport::Attempt;
 use crate::model::CommitId;
 
@@ -279,10 +279,11 @@ impl Mirror {
     /// # Errors
     ///
     /// Returns an error if it cannot be written.
-    pub fn set_live(&self, commit: CommitId) -> Result<(), RevisionError> {
-        let fail = || RevisionError { revision: commit.to_string(), fault: RevisionFault::Unknown };
-        let repository = self.repository().map_err(|_| fail())?;
-        name_live(&repository, commit).map_err(|_| fail())
+    pub fn set_live(&self, commit: CommitId) -> Result<(), ReadError> {
+        let what = || format!("the name of the live commit {commit}");
+        let repository =
+            self.repository().map_err(|error| ReadError::new(what(), error.to_string()))?;
+        name_live(&repository, commit).map_err(|error| ReadError::of_writing(what(), &error))
     }
 
     fn fetch_into(&self, directory: &Path, branch: Option<&str>) -> Result<Fetched, FetchError> {

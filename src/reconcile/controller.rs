@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "an end has a deadline")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,8 +61,14 @@ pub enum StartError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The journal cannot be used.
-    #[error("the journal in the data directory cannot be used")]
-    Journal(#[source] std::io::Error),
+    #[error("the journal `{}` cannot be used", .path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// A thread cannot be started.
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
@@ -87,7 +94,10 @@ impl Controller {
     pub fn start(settings: Settings, metrics: Arc<Metrics>) -> Result<Arc<Self>, StartError> {
         let now = Now::read();
         let journal = match &settings.data {
-            Some(data) => Journal::open(&data.join("journal"), now).map_err(StartError::Journal)?,
+            Some(data) => {
+                let path = data.join("journal");
+                Journal::open(&path, now).map_err(|source| StartError::Journal { path, source })?
+            }
             None => Journal::default(),
         };
         let policy = settings.policy;

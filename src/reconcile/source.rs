@@ -224,8 +224,9 @@ impl Source {
 
     /// Names the live commit in the mirror.
     pub(super) fn note_live(&self, commit: CommitId) {
-        if self.upstream().is_some_and(|it| !it.set_live(commit)) {
-            tracing::warn!(%commit, "the mirror does not name the live commit: writing its ref failed");
+        let noted = self.upstream().map_or(Ok(()), |it| it.set_live(commit));
+        if let Err(error) = noted {
+            tracing::warn!(%commit, %error, "the mirror does not name the live commit");
         }
     }
 

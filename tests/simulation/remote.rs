@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use super::kill::Fuse;
-use crate::git::{FetchError, FetchFailure, OpenError, PushError, Repository};
+use crate::git::{FetchError, FetchFailure, OpenError, PushError, ReadError, Repository};
 use crate::model::CommitId;
 use crate::reconcile::source::Upstream;
 
@@ -143,10 +143,10 @@ impl Upstream for SimulatedRemote {
         self.state.lock().unwrap().noted_live
     }
 
-    fn set_live(&self, commit: CommitId) -> bool {
+    fn set_live(&self, commit: CommitId) -> Result<(), ReadError> {
         self.fuse.burn();
         self.state.lock().unwrap().noted_live = Some(commit);
-        true
+        Ok(())
     }
 
     fn is_temporary(&self) -> bool {

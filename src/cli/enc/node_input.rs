@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use super::arguments::EncSettings;
 use super::input::read_if_there;
 use super::puppet::Puppet;
 use crate::cli::serve::EncFacts;
+use crate::config::read_certificates;
 use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, newest_facts, trusted_data};
 use crate::model::{Map, Node, Value};
 
@@ -92,9 +91,9 @@ fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<(PathBuf, Ce
     let path = directory.join(format!("{}.pem", enc.node));
     let what = || format!("cannot use the certificate in `{}`", path.display());
     let Some(bytes) = read_if_there(&path).with_context(what)? else { return Ok(None) };
-    let der = CertificateDer::from_pem_slice(&bytes).map_err(anyhow::Error::msg);
-    let der = der.with_context(what)?;
-    let Some(read) = CertificateFacts::read(&der, &extension_names(enc, puppet)?) else {
+    let chain = read_certificates(&bytes).with_context(what)?;
+    let der = chain.first().with_context(what)?;
+    let Some(read) = CertificateFacts::read(der, &extension_names(enc, puppet)?) else {
         bail!("{}: its common name cannot be read", what());
     };
     if read.certname != enc.node {

@@ -64,7 +64,10 @@ impl Directory {
             match prepared.and_then(|()| pack_index::check_all(&packs)) {
                 // Such a mirror is moved aside.
                 Err(error) if is_of_place(&error) => {}
-                prepared => prepared.map_err(io)?,
+                prepared => prepared.map_err(|source| MirrorError::Directory {
+                    path: repository.clone(),
+                    source,
+                })?,
             }
         }
         directory.make_usable(remote)?;

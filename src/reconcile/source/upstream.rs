@@ -1,6 +1,6 @@
 //! What the controller asks of a remote.
 
-use crate::git::{FetchError, Mirror, OpenError, PushError, Repository};
+use crate::git::{FetchError, Mirror, OpenError, PushError, ReadError, Repository};
 use crate::model::CommitId;
 
 /// A remote and the mirror of it, as the controller uses them.
@@ -53,8 +53,12 @@ pub trait Upstream: std::fmt::Debug + Send + Sync {
     /// Returns the live commit that the mirror names.
     fn live(&self) -> Option<CommitId>;
 
-    /// Names the live commit in the mirror; returns whether that worked.
-    fn set_live(&self, commit: CommitId) -> bool;
+    /// Names the live commit in the mirror.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its ref cannot be written.
+    fn set_live(&self, commit: CommitId) -> Result<(), ReadError>;
 
     /// Returns whether the mirror is lost with the process.
     fn is_temporary(&self) -> bool;
@@ -101,8 +105,8 @@ impl Upstream for Mirror {
         Self::live(self)
     }
 
-    fn set_live(&self, commit: CommitId) -> bool {
-        Self::set_live(self, commit).is_ok()
+    fn set_live(&self, commit: CommitId) -> Result<(), ReadError> {
+        Self::set_live(self, commit)
     }
 
     fn is_temporary(&self) -> bool {

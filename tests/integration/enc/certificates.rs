@@ -164,8 +164,14 @@ fn files_that_cannot_be_used_are_named() {
                 "cannot use the client certificate in `{file}` with the private key in `{key}`"
             ),
         ),
-        ((String::new(), good.1.clone()), format!("there is no certificate in `{file}`")),
-        ((good.0.clone(), "x".to_owned()), format!("the private key in `{key}`")),
+        (
+            (String::new(), good.1.clone()),
+            format!("the certificates in `{file}` cannot be used: there is no certificate in it"),
+        ),
+        (
+            (good.0.clone(), "x".to_owned()),
+            format!("the private key in `{key}` cannot be used: there is no private key in it"),
+        ),
     ] {
         site.client(pair);
         let done = site.enc("small");

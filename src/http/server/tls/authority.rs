@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::prelude::{CertificateRevocationList, FromDer as _, X509Certificate};
 
@@ -10,6 +9,7 @@ use super::described::{short, time};
 use super::error::{TlsError, file_error};
 use super::files::{CrlPolicy, OnGap};
 use super::rollback::{Issue, Issues, note};
+use crate::config::read_revocation_lists;
 use crate::config::watched::Occasion;
 
 /// Revocation lists that can be used.
@@ -33,13 +33,7 @@ impl Lists {
         occasion: Occasion,
     ) -> Result<Self, TlsError> {
         let refuse = |reason: String| file_error(path)(reason);
-        let ders: Vec<CertificateRevocationListDer<'static>> =
-            CertificateRevocationListDer::pem_slice_iter(bytes)
-                .collect::<Result<_, _>>()
-                .map_err(file_error(path))?;
-        if ders.is_empty() {
-            return Err(refuse("there is no revocation list in it".to_owned()));
-        }
+        let ders = read_revocation_lists(bytes).map_err(file_error(path))?;
         let mut lists = Vec::new();
         for der in &ders {
             let (_, list) = CertificateRevocationList::from_der(der)

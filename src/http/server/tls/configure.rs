@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::{self, PemObject as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
@@ -18,6 +17,7 @@ use super::files::{CrlPolicy, OnGap, TlsFiles};
 use super::rollback::Issues;
 use super::verifier::Noting;
 use crate::config::watched::{FileEnd, Occasion, WatchedFile};
+use crate::config::{read_certificates, read_private_key};
 
 /// The configuration that the files make.
 pub(super) struct Setup {
@@ -124,10 +124,7 @@ pub(super) fn configure(
     let mut contents = contents.iter().map(Vec::as_slice);
     let mut next = || contents.next().unwrap_or_default();
     let chain = certificates(&files.certificate, next())?;
-    let private = PrivateKeyDer::from_pem_slice(next()).map_err(|error| match error {
-        pem::Error::NoItemsFound => file_error(&files.key)("there is no private key in it"),
-        error => file_error(&files.key)(error.to_string().as_str()),
-    })?;
+    let private = read_private_key(next()).map_err(file_error(&files.key))?;
     let pair = |error: rustls::Error| TlsError::Pair {
         certificate: files.certificate.clone(),
         key: files.key.clone(),
@@ -205,11 +202,5 @@ fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {
 }
 
 fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_slice_iter(bytes)
-        .collect::<Result<_, _>>()
-        .map_err(file_error(path))?;
-    if found.is_empty() {
-        return Err(file_error(path)("there is no certificate in it"));
-    }
-    Ok(found)
+    read_certificates(bytes).map_err(file_error(path))
 }
