@@ -35,6 +35,8 @@ pub struct Client {
     base: String,
     /// The URL without its secrets, for messages.
     name: String,
+    /// The address of the proxy between, without its secrets.
+    proxy: Option<String>,
     token: Option<String>,
     certificates: Certificates,
     advice: Hints,
@@ -202,8 +204,14 @@ impl Client {
             let reason = problem.unwrap_or_else(|| match &error {
                 // The library repeats the whole URL.
                 ureq::Error::BadUri(_) => "it is not a URL".to_owned(),
+                // Whether the service is running is not known.
+                error if self.proxy.is_some() => error.to_string(),
                 error => format!("{error}{}", self.advice.on_connection(error, &self.base)),
             });
+            let reason = match &self.proxy {
+                Some(proxy) => format!("through the proxy `{proxy}`: {reason}"),
+                None => reason,
+            };
             ClientError::Unreachable { name: self.name.clone(), reason }
         })
     }

@@ -128,15 +128,16 @@ impl Client {
                     .chain(RustlsConnector::default());
             let proxy =
                 proxy_of_environment(url).map_err(|error| ClientError::Setup(error.to_string()))?;
+            let shown = proxy.as_ref().map(|it| without_secrets(&it.uri().to_string()));
             let config = config.proxy(proxy).tls_config(tls).build();
             let agent = Agent::with_parts(config, connector, HostResolver::default());
             let base = url.trim_end_matches('/').to_owned();
-            return Ok(Self { agent, base, name, token, certificates, advice });
+            return Ok(Self { agent, base, name, proxy: shown, token, certificates, advice });
         };
         let agent = socket::agent(config.proxy(None).build(), Path::new(path));
         let base = "http://127.0.0.1".to_owned();
         let certificates = Certificates::default();
-        Ok(Self { agent, base, name, token, certificates, advice })
+        Ok(Self { agent, base, name, proxy: None, token, certificates, advice })
     }
 }
 

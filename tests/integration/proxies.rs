@@ -1,6 +1,7 @@
 //! Proxies that the environment names.
 
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use crate::git::server::{Request, Server};
@@ -60,6 +61,21 @@ fn the_scheme_of_a_daemon_says_which_proxy_is_asked() {
         with(&exempt, &["status", "--server", server]);
         assert_eq!(proxy.targets.lock().unwrap().len(), usize::from(is_asked));
     });
+}
+
+#[test]
+fn a_proxy_that_fails_is_named_and_not_the_daemon() {
+    let refusing = RefusingProxy::start();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for port in [refusing.server.port, closed] {
+        let proxy = format!("http://u:secret@127.0.0.1:{port}");
+        let server = "https://clade.example.invalid";
+        let done = with(&[("https_proxy", &proxy)], &["status", "--server", server]);
+        let said = format!("cannot reach `{server}`: through the proxy `http://127.0.0.1:{port}");
+        assert!(done.status == 2 && done.stderr.contains(&said), "{}", done.stderr);
+        assert!(!done.stderr.contains("secret"), "{}", done.stderr);
+        assert!(!done.stderr.contains("is it running"), "{}", done.stderr);
+    }
 }
 
 #[test]
