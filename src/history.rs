@@ -2,8 +2,8 @@
 //! branch tell.
 //!
 //! A group is its id, whatever file it stands in. It is edited by a commit after which its document
-//! reads otherwise than before: comments, quotes, order and the file do not count. A group that is
-//! gone and comes back goes on counting, and so does one whose file could not be read for a while.
+//! reads otherwise than before: comments, quotes, order and the file do not count. That a commit removes it
+//! is an edit, and so is that it comes back, whatever it says then; one whose file cannot be read for a while is as it was.
 
 use std::collections::BTreeMap;
 
@@ -40,6 +40,9 @@ struct KnownEdit {
 /// What a document says, in short; equal for documents that read the same.
 type Digest = [u64; 2];
 
+/// The digest of a document that is gone.
+const GONE: Digest = [0, 0];
+
 /// A document as far as edits of its group are told by it; nothing if it cannot be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Digested(Option<(GroupId, Digest)>);
@@ -49,12 +52,22 @@ impl Digested {
     pub fn of(document: &GroupFile) -> Self {
         Self(document.id().zip(digest(document)))
     }
+
+    /// Returns the group; none where the document cannot be read.
+    pub fn group(&self) -> Option<GroupId> {
+        self.0.map(|(id, _)| id)
+    }
 }
 
 impl History {
     /// Returns what is known of the edits of a group.
     pub fn edit(&self, group: GroupId) -> Option<Edit> {
         self.groups.get(&group).map(|it| it.edit)
+    }
+
+    /// Returns the groups whose documents are there.
+    pub fn present(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.iter().filter(|(_, known)| known.digest != GONE).map(|(id, _)| *id)
     }
 
     /// Returns when the last commit was made that made or edited a class catalogue; none where none
@@ -75,15 +88,27 @@ impl History {
     pub fn take(&mut self, document: &Digested, made: Option<Timestamp>) {
         let Some((id, digest)) = document.0 else { return };
         match self.groups.get_mut(&id) {
-            Some(known) if known.digest == digest => {}
-            Some(known) => {
-                let serial = known.edit.serial.map(|it| it + 1);
-                *known = KnownEdit { digest, edit: Edit { serial, time: made } };
-            }
+            Some(known) => known.become_of(digest, made),
             None => {
                 let edit = Edit { serial: made.map(|_| 1), time: made };
                 self.groups.insert(id, KnownEdit { digest, edit });
             }
+        }
+    }
+
+    /// Takes note that the next commit has no document of a group any more.
+    pub fn take_removal(&mut self, group: GroupId, made: Option<Timestamp>) {
+        if let Some(known) = self.groups.get_mut(&group) {
+            known.become_of(GONE, made);
+        }
+    }
+}
+
+impl KnownEdit {
+    fn become_of(&mut self, digest: Digest, made: Option<Timestamp>) {
+        if self.digest != digest {
+            let serial = self.edit.serial.map(|it| it + 1);
+            *self = Self { digest, edit: Edit { serial, time: made } };
         }
     }
 }
@@ -151,6 +176,23 @@ mod tests {
         }
         let text = serde_json::to_string(&history).unwrap();
         assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
+    }
+
+    /// The root group is there without a document, too, and a client that read it then must be told.
+    #[test]
+    fn a_removal_and_a_return_are_edits() {
+        let mut history = History::default();
+        let id: GroupId = ID.parse().unwrap();
+        history.take_removal(id, Some(Timestamp::UNIX_EPOCH));
+        assert_eq!(history.edit(id), None);
+        let start = format!("name: A\nid: {ID}\n");
+        take(&mut history, &start, Some(10));
+        for second in [20, 30] {
+            history.take_removal(id, Some(Timestamp::from_second(second).unwrap()));
+            assert_eq!((edit(&history), history.present().count()), ((Some(2), Some(20)), 0));
+        }
+        take(&mut history, &start, Some(40));
+        assert_eq!((edit(&history), history.present().count()), ((Some(3), Some(40)), 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::context::WriteContext;
 use super::operation::Operation;
 use super::rejection::{Rejection, RejectionKind};
 use super::scope::{Scope, WriteGrant, first_allowing};
+use super::taken_paths::TakenPaths;
 use crate::document::{ValueLayout, write};
 use crate::model::EnvironmentName;
 use crate::wording::counted;
@@ -37,7 +38,7 @@ pub(super) fn changes(
     operation: &Operation,
 ) -> Result<EnvironmentChanges, Rejection> {
     let (files, name) = match operation {
-        Operation::MakeEnvironment { name } => (make(context, name), name),
+        Operation::MakeEnvironment { name } => (make(context, name)?, name),
         Operation::RemoveEnvironment { name } => (remove(context, name)?, name),
         Operation::UpdateClasses { catalogues } => return update(context, catalogues),
         _ => return Ok(EnvironmentChanges::default()),
@@ -60,9 +61,13 @@ fn update(
     catalogues: &BTreeMap<EnvironmentName, NewCatalogue>,
 ) -> Result<EnvironmentChanges, Rejection> {
     let mut changes = EnvironmentChanges::default();
+    let mut taken = TakenPaths::new(context.names);
     for (name, catalogue) in catalogues {
-        let known = context.estate.environments.get(name).map(ToString::to_string);
-        let Some(path) = known.or_else(|| free_path(context, name)) else { continue };
+        let path = match context.estate.environments.get(name) {
+            Some(known) => known.to_string(),
+            None => free_path(context, &taken, name)?,
+        };
+        taken.note_written(&path);
         let text = catalogue.text(&path, name, WrittenBy::Daemon).map_err(|fault| {
             let message = format!("The classes of {name} cannot be written down: {fault}.");
             Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new()))
@@ -76,8 +81,16 @@ fn update(
 }
 
 /// Returns where the file of a new environment goes.
-fn free_path(context: &WriteContext<'_>, name: &EnvironmentName) -> Option<String> {
-    paths_of(&context.layout.environments, name).find(|path| (context.read)(path).is_none())
+fn free_path(
+    context: &WriteContext<'_>,
+    taken: &TakenPaths<'_>,
+    name: &EnvironmentName,
+) -> Result<String, Rejection> {
+    let directory = &*context.layout.environments;
+    taken.check_directory(directory)?;
+    let free = paths_of(directory, name).find(|path| !taken.is_taken(path));
+    // There is no last number.
+    free.ok_or_else(Rejection::not_found)
 }
 
 /// Returns where the file of a new environment may go, the best first: a file of its name may be empty, or that of another one.
@@ -87,12 +100,13 @@ pub fn paths_of(directory: &str, name: &EnvironmentName) -> impl Iterator<Item =
     stems.map(move |stem| format!("{directory}/{stem}.yaml"))
 }
 
-fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> FileTexts {
+fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<FileTexts, Rejection> {
     if context.estate.environment_names().contains(name) {
-        return FileTexts::new();
+        return Ok(FileTexts::new());
     }
     let text = write(&json!({"name": name}), &|_| ValueLayout::Block);
-    free_path(context, name).map(|path| (path, Some(text))).into_iter().collect()
+    let path = free_path(context, &TakenPaths::new(context.names), name)?;
+    Ok([(path, Some(text))].into())
 }
 
 fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<FileTexts, Rejection> {

@@ -64,7 +64,7 @@ pub(super) fn changes(
         match context.origins.get(&group.id) {
             Some(place) => by_file.entry(&place.file).or_default().edited.push((before, group)),
             // A root group that no file has.
-            None => draft.create(group, None),
+            None => draft.create(group, None)?,
         }
     }
     let mut removed: Vec<GroupIndex> =
@@ -82,7 +82,7 @@ pub(super) fn changes(
         // A root group that no file has is there all the same.
         if old.find(new.group(index).id).is_none() {
             let parent = new.parent(index).map(|it| new.group(it).id);
-            draft.create(new.group(index), parent.filter(|it| *it != GroupId::ROOT));
+            draft.create(new.group(index), parent.filter(|it| *it != GroupId::ROOT))?;
         }
     }
     let unchanged = |path: &String, text: &Option<String>| (context.read)(path) == *text;
@@ -173,7 +173,8 @@ impl FilesDraft<'_> {
     }
 
     /// Writes a new group into a file of its own.
-    fn create(&mut self, group: &Group, parent: Option<GroupId>) {
+    fn create(&mut self, group: &Group, parent: Option<GroupId>) -> Result<(), Rejection> {
+        self.taken.check_directory(&self.context.layout.groups)?;
         let parent_file = parent.and_then(|parent| {
             let written = self.context.origins.get(&parent).map(|it| it.file.as_ref());
             written.or_else(|| self.created.get(&parent).map(String::as_str))
@@ -188,6 +189,7 @@ impl FilesDraft<'_> {
         self.taken.note_written(&path);
         self.created.insert(group.id, path.clone());
         self.files.insert(path, Some(new_document(group, &self.parents)));
+        Ok(())
     }
 }
 

@@ -62,9 +62,13 @@ pub(super) fn path_of(
         .unwrap_or(top);
     // A file may have the name of the directory: `web.yaml` is in the way of the children of `web.yaml.yaml`.
     let apart = format!("{own}-{}", head(group.parent));
-    let mut directories = [own, &apart].into_iter().filter(|it| is_within_budget(it));
+    let is_inside = |it: &&str| it.strip_prefix(top).is_some_and(|below| below.starts_with('/'));
+    let mut directories =
+        [own, &apart].into_iter().filter(|it| is_inside(it) && is_within_budget(it));
+    // The directory of all groups is what it is: groups beside it would not be read.
     let can_be = |directory: &&str| {
         let ends = directory.match_indices('/').map(|(at, _)| at).chain([directory.len()]);
+        let ends = ends.filter(|at| *at > top.len());
         ends.filter_map(|at| directory.get(..at)).all(|it| !is_file(it))
     };
     let directory = directories.find(can_be).unwrap_or(top);

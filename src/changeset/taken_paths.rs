@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
+use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::context::PathKind;
+use super::rejection::{Rejection, RejectionKind};
 
 /// The names in a directory that are the same to such a file system, with what stands there.
 type SameNames = HashMap<String, Vec<(String, PathKind)>>;
@@ -60,6 +62,28 @@ impl<'g> TakenPaths<'g> {
     pub(super) fn is_file(&self, path: &str) -> bool {
         self.written.contains(&folded(path))
             || self.found(path).iter().any(|(_, kind)| *kind == PathKind::File)
+    }
+
+    /// Returns what keeps a path from being a directory, if the repository has a file there or on the way to it that the
+    /// write does not remove.
+    pub(super) fn file_at(&self, directory: &str) -> Option<String> {
+        let ends = directory.match_indices('/').map(|(at, _)| at).chain([directory.len()]);
+        let is_file = |path: &&str| {
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let there = self.listed(above).get(&folded(name)).cloned().unwrap_or_default();
+            let is_it = |(it, kind): &(String, PathKind)| it == name && *kind == PathKind::File;
+            there.iter().any(is_it) && !self.removed.contains(*path)
+        };
+        ends.filter_map(|at| directory.get(..at)).find(is_file).map(str::to_owned)
+    }
+
+    /// Refuses to write below a path that cannot be a directory.
+    pub(super) fn check_directory(&self, directory: &str) -> Result<(), Rejection> {
+        let Some(file) = self.file_at(directory) else { return Ok(()) };
+        let message = format!(
+            "a new file would be below `{file}`, which is not a directory: remove or rename it by a commit."
+        );
+        Err(Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new())))
     }
 
     /// Returns what the repository has at a path, and at those that are the same to such a file system.
@@ -127,6 +151,34 @@ mod tests {
         ];
         each_row(rows, |(one, other, are_same)| {
             assert_eq!(folded(one) == folded(other), are_same);
+        });
+    }
+
+    #[test]
+    fn a_file_keeps_its_path_from_being_a_directory() {
+        let names = |directory: &str| {
+            let all: &[(&str, PathKind)] = match directory {
+                "" => &[("GROUPS", PathKind::File), ("a", PathKind::Directory)],
+                "a" => &[("b", PathKind::File), ("gone", PathKind::File)],
+                _ => &[],
+            };
+            all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect()
+        };
+        let mut taken = TakenPaths::new(&names);
+        taken.note_removed("a/gone");
+        let rows = [
+            // Whether both can be checked out is for the file system.
+            ("groups", None),
+            ("GROUPS", Some("GROUPS")),
+            ("a/b", Some("a/b")),
+            ("a/b/c", Some("a/b")),
+            ("a", None),
+            ("a/c/b", None),
+            ("a/gone", None),
+        ];
+        each_row(rows, |(path, expected)| {
+            assert_eq!(taken.file_at(path).as_deref(), expected);
+            assert_eq!(taken.check_directory(path).is_ok(), expected.is_none());
         });
     }
 

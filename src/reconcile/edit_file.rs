@@ -35,10 +35,13 @@ struct SealedEdits {
     history: Box<RawValue>,
 }
 
+/// What wrote a file: another version may read documents or count edits otherwise.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " with removals");
+
 /// The edits up to a commit.
 #[derive(Serialize, Deserialize)]
 struct SavedEdits {
-    /// Another version may read documents otherwise.
+    /// [`VERSION`].
     version: String,
     /// The directory of the groups in the repository.
     path: String,
@@ -68,7 +71,7 @@ impl EditFile {
             tracing::warn!(%file, "the file is damaged, or of another version: the edits of groups are counted again");
             return None;
         };
-        let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == path;
+        let fits = saved.version == VERSION && saved.path == path;
         fits.then_some((saved.commit, saved.groups))
     }
 
@@ -83,7 +86,7 @@ impl EditFile {
         commit: CommitId,
         groups: Arc<History>,
     ) -> io::Result<()> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let version = VERSION.to_owned();
         let bytes = seal(&SavedEdits { version, path: path.to_owned(), commit, groups })?;
         // One that a crash cut short is not read.
         replace_file(&self.file, &bytes, Durability::Unsynced)

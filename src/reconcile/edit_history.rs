@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hashbrown::HashSet;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
@@ -19,9 +20,10 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
 use super::tree_files::TreeFile;
+use crate::diagnostic::Severity;
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
-use crate::model::{BudgetItem, CommitId, Meter};
+use crate::model::{BudgetItem, CommitId, GroupId, Meter};
 use crate::priority;
 use crate::validation::{FileKind, FileReading, Layout};
 
@@ -236,6 +238,27 @@ impl EditHistory {
     }
 }
 
+/// The documents of a file of groups.
+struct FileDocuments {
+    path: Arc<str>,
+    documents: Vec<Digested>,
+    /// Whether it has no others, which cannot be read.
+    is_whole: bool,
+}
+
+impl FileDocuments {
+    fn of(file: &FileReading) -> Self {
+        let documents: Vec<Digested> = file.groups().iter().map(Digested::of).collect();
+        let is_whole = documents.iter().all(|it| it.group().is_some())
+            && file.diagnostics.iter().all(|it| it.severity != Severity::Error);
+        Self { path: Arc::clone(&file.path), documents, is_whole }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.documents.iter().filter_map(Digested::group)
+    }
+}
+
 /// A walk along first parents, from the oldest commit to the newest.
 struct Walk<'w> {
     edits: &'w EditHistory,
@@ -273,9 +296,9 @@ impl<'w> Walk<'w> {
         let layout = self.edits.source.layout(self.repository, commit)?;
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
-        let digested = |it: &FileReading| it.groups().iter().map(Digested::of).collect();
-        let groups: Vec<Vec<Digested>> =
-            self.read_each(&changed, &layout, FileKind::Groups, &meter, digested)?;
+        let groups =
+            self.read_each(&changed, &layout, FileKind::Groups, &meter, FileDocuments::of)?;
+        let removed = self.removed(before, commit, &layout, &groups)?;
         let is_catalogue = |it: &FileReading| it.is_catalogue();
         let catalogues = if before == self.at {
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
@@ -288,7 +311,10 @@ impl<'w> Walk<'w> {
         let is_counted = self.at.is_some() || self.is_whole;
         let history = Arc::make_mut(&mut self.history);
         let made = Some(made).filter(|_| is_counted);
-        for document in groups.iter().flatten() {
+        for group in removed {
+            history.take_removal(group, made);
+        }
+        for document in groups.iter().flat_map(|it| &it.documents) {
             history.take(document, made);
         }
         if catalogues.contains(&true) {
@@ -297,6 +323,44 @@ impl<'w> Walk<'w> {
         self.at = Some(commit);
         self.layout = layout;
         Ok(())
+    }
+
+    /// Returns the groups whose documents a commit does not have any more, given the files that differ from another
+    /// commit, or all where there is none to compare with.
+    fn removed(
+        &self,
+        before: Option<CommitId>,
+        commit: CommitId,
+        layout: &Layout,
+        files: &[FileDocuments],
+    ) -> Result<Vec<GroupId>, FilesError> {
+        let Some(before) = before else { return Ok(self.missing_in(files)) };
+        let meter = || Arc::new(Meter::new(self.edits.store.budget()));
+        let read = |entries: &[TreeEntry], meter: &Arc<Meter>| {
+            self.read_each(entries, layout, FileKind::Groups, meter, FileDocuments::of)
+        };
+        let (directory, of_old, of_all) = (self.edits.source.path(), meter(), meter());
+        let old = self.repository.changed_files(Some(commit), before, directory, &of_old)?;
+        let old = read(&old, &of_old)?;
+        let unread: HashSet<&str> =
+            files.iter().filter(|it| !it.is_whole).map(|it| &*it.path).collect();
+        let old = old.iter().filter(|it| !unread.contains(&*it.path));
+        if old.clone().any(|it| !it.is_whole) {
+            // Which groups were in it when it could be read is not known.
+            let all = self.repository.changed_files(None, commit, directory, &of_all)?;
+            return Ok(self.missing_in(&read(&all, &of_all)?));
+        }
+        let kept: HashSet<GroupId> = files.iter().flat_map(FileDocuments::groups).collect();
+        Ok(old.flat_map(FileDocuments::groups).filter(|it| !kept.contains(it)).collect())
+    }
+
+    /// Returns the groups that none of all files of a commit has; none where one of them cannot be read.
+    fn missing_in(&self, files: &[FileDocuments]) -> Vec<GroupId> {
+        if files.iter().any(|it| !it.is_whole) {
+            return Vec::new();
+        }
+        let kept: HashSet<GroupId> = files.iter().flat_map(FileDocuments::groups).collect();
+        self.history.present().filter(|it| !kept.contains(it)).collect()
     }
 
     /// Reads the files of a kind among some, but for those whose reading a snapshot has, and keeps of each what

@@ -55,7 +55,7 @@ fn the_history_of_a_group_is_in_every_answer_about_it() {
     let daemon = hub.serve(&[]);
     wait(&daemon);
     let of_a = (Some(2), Some("2024-01-01T00:02:00.000Z"));
-    let of_b = (Some(2), Some("2024-01-01T00:04:00.000Z"));
+    let of_b = (Some(4), Some("2024-01-01T00:07:00.000Z"));
     for query in ["", "?inherited=true"] {
         assert_eq!(edits(&daemon.get(&format!("{}{query}", path(A))).json()), of_a);
         let list = daemon.get(&format!("/v1/groups{query}")).json();
@@ -72,6 +72,23 @@ fn the_history_of_a_group_is_in_every_answer_about_it() {
     assert_eq!((edits(&tree[0]), edits(&tree[0]["children"][0])), (of_a, of_b));
     // Of a commit that does not answer it is not found out.
     assert_eq!(edits(&daemon.get(&format!("{}?commit=HEAD~1", path(A))).json()), (None, None));
+}
+
+/// It is in every answer, so a client that read it with values must not overwrite it without them.
+#[test]
+fn the_root_group_counts_when_its_file_goes_and_comes_back() {
+    let root = "name: All Nodes\nvariables: {dns: 1}\n";
+    let hub = Hub::new(&[("groups/a.yaml", &format!("name: A\nid: {A}\n"))]);
+    commit(&hub, 1, &[("groups/root.yaml", root)]);
+    commit(&hub, 2, &[("groups/root.yaml", "")]);
+    let daemon = hub.serve(&[]);
+    wait(&daemon);
+    let of_root = (Some(2), Some("2024-01-01T00:02:00.000Z"));
+    assert_eq!(edits(&daemon.get(&path(ROOT)).json()), of_root);
+    let delta = |body: &Value| daemon.request("POST", &path(ROOT), &body.to_string());
+    assert_eq!(delta(&json!({"variables": {"dns": 1}})).json()["serial_number"], 3);
+    let stale = delta(&json!({"variables": {"dns": 2}, "serial_number": 2}));
+    assert_eq!(stale.status, 409, "{}", stale.body);
 }
 
 /// The console wraps each rule, and clients compare what they sent with what they read.
