@@ -169,7 +169,7 @@ impl NodeClassifier {
         let Some(read) = read else { return Ok(None) };
         context.metrics.count_shape(read.shape);
         let groups = index.matches(hierarchy, &read.resolved);
-        if request.is_kept() {
+        if request.is_kept() && context.is_of_node() {
             recorder.record_received(request.name(), &read, context, &groups);
         }
         if let Some(decisions) = &context.decisions {
@@ -219,7 +219,7 @@ impl NodeClassifier {
         let transaction = body.transaction_uuid.take();
         let node = request.submitted(body);
         let groups = matched(context, &node);
-        if has_body && request.is_kept() {
+        if has_body && request.is_kept() && context.is_of_node() {
             let answered = context.answered(&groups, Certname::AsSent);
             recorder.record(&node, context, answered, transaction);
         }

@@ -181,7 +181,7 @@ pub(super) async fn with_facts(
     let print = move || {
         let groups = matched(&context, &node);
         let document = document(&context, &node, &groups);
-        if request.is_kept() {
+        if request.is_kept() && context.is_of_node() {
             let answered = context.answered(&groups, node.certname());
             let sent = node.into_sent();
             match kept_facts {

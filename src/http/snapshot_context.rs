@@ -223,14 +223,20 @@ fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
 }
 
 impl SnapshotContext {
-    /// Returns what a check-in keeps of the answer; nothing of an answer that the node does not get.
+    /// Returns whether the node itself gets the answer: of a question about another commit that a client chose, neither the
+    /// answer nor the facts are kept, which are those of that question.
+    pub(super) fn is_of_node(&self) -> bool {
+        self.choice == SnapshotChoice::Controller
+    }
+
+    /// Returns what a check-in keeps of the answer.
     pub(super) fn answered(&self, groups: &MatchedGroups, certname: Certname) -> Option<Answered> {
         let groups = match groups {
             Ok(groups) => Ok(groups.as_slice().into()),
             Err(error) => Err(error.clone()),
         };
         let answered = Answered { snapshot: Arc::clone(&self.snapshot), groups, certname };
-        (self.choice == SnapshotChoice::Controller).then_some(answered)
+        self.is_of_node().then_some(answered)
     }
 
     /// Writes the classified document of a node that some groups match, parents first.

@@ -163,6 +163,11 @@ impl Certname {
 }
 
 impl Answered {
+    /// Returns whether the groups and the snapshot alone say what the node with a name got.
+    pub(super) fn is_decided_for(&self, name: &str) -> bool {
+        self.groups.as_ref().is_ok_and(|it| self.snapshot.is_decided_by(it, name))
+    }
+
     /// Returns whether two requests of one node were answered the same for the same reasons.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         let same_groups = match (&self.groups, &other.groups) {
@@ -536,6 +541,13 @@ impl QueuedRow {
     /// Returns whether nothing that was known before it counts.
     pub(super) fn is_whole(&self) -> bool {
         self.said() == SaidPart::Both && self.facts() == FactsPresence::Some
+    }
+
+    /// Returns whether another of the node with a name has the same facts and trusted data that its answer depends on.
+    pub(super) fn mentions_as(&self, other: &Self, name: &str) -> bool {
+        let Some(answered) = self.answered() else { return false };
+        let mentioned = |it: &Self| it.row.mentioned(name, answered.snapshot.mentioned()).ok();
+        mentioned(self).is_some_and(|it| mentioned(other) == Some(it))
     }
 
     /// Returns what it was answered.

@@ -63,14 +63,15 @@ impl Pending {
         let wakes = queue.is_empty() || receipt.is_some() || self.is_scarce();
         let commit = fresh.row.answered().map(|it| it.snapshot.commit);
         let outdated = commit.map(|it| queue.note_commit(it)).unwrap_or_default();
-        let before = queue.put(name, fresh, room, receipt);
+        let displaced = queue.put(name, fresh, room, receipt);
         drop(queue);
         // Giving back so much memory takes time in which others can go on.
-        drop(before);
+        let lost = displaced.lost;
+        drop(displaced);
         if wakes {
             self.changed.notify_one();
         }
-        outdated.len()
+        outdated.len() + lost
     }
 
     /// Makes the writer open the store, though no check-in waits, or it waits to try again.

@@ -107,6 +107,16 @@ pub(super) enum Urgency {
     AtOnce,
 }
 
+/// What went from the queue for a check-in that came.
+#[derive(Debug, Default)]
+pub(super) struct Displaced {
+    /// How many are lost: too many of one node that were answered differently. What was answered the same is not, since the
+    /// other says all that it did.
+    pub(super) lost: usize,
+    /// It takes time to drop, in which others need the queue.
+    _check_in: Option<QueuedCheckIn>,
+}
+
 /// What is written in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
@@ -119,14 +129,14 @@ impl CheckInQueue {
     }
 
     /// Adds a check-in. It takes the place of the one before if both were answered the same, unless it has
-    /// no facts and the other has some. Returns the one that is not needed any more.
+    /// no facts and the other has some. Returns the one that is not needed any more, or is one too many.
     pub(super) fn put(
         &mut self,
         name: &str,
         fresh: Fresh,
         room: OwnedSemaphorePermit,
         receipt: Option<Receipt>,
-    ) -> Option<QueuedCheckIn> {
+    ) -> Displaced {
         if receipt.is_some() {
             self.promised.push(name.to_owned());
             self.urgency = Urgency::AtOnce;
@@ -136,10 +146,10 @@ impl CheckInQueue {
         let receipts = receipt.into_iter().collect();
         let queued = QueuedCheckIn { fresh, position, receipts, _room: room };
         match self.nodes.get_mut(name) {
-            Some(node) => node.add(queued),
+            Some(node) => node.add(name, queued),
             None => {
                 self.insert(name.to_owned(), QueuedNode { position, check_ins: vec![queued] });
-                None
+                Displaced::default()
             }
         }
     }
@@ -291,14 +301,13 @@ impl CheckInQueue {
         batch.nodes.into_iter().map(|(name, node)| self.put_back_node(name, node)).sum()
     }
 
-    /// Returns how many check-ins it drops, since commits answered them that are too many meanwhile.
+    /// Returns how many check-ins it drops: commits answered them that are too many meanwhile, or the node has too many.
     fn put_back_node(&mut self, name: String, mut node: QueuedNode) -> usize {
         let before = node.check_ins.len();
         node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
-        let dropped = before - node.check_ins.len();
-        for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
-            node.add(newer);
-        }
+        let mut dropped = before - node.check_ins.len();
+        let newer = self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default();
+        dropped += newer.into_iter().map(|it| node.add(&name, it).lost).sum::<usize>();
         if !node.check_ins.is_empty() {
             self.insert(name, node);
         }
@@ -323,17 +332,18 @@ impl CheckInQueue {
 }
 
 impl QueuedNode {
-    /// Adds a check-in; returns the one that is not needed any more.
-    fn add(&mut self, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
+    /// Adds a check-in of the node with a name.
+    fn add(&mut self, name: &str, mut queued: QueuedCheckIn) -> Displaced {
         let is_replaced = |last: &&mut QueuedCheckIn| {
-            last.is_answered_as(&queued)
+            last.is_answered_as(name, &queued)
                 && (queued.fresh.row.is_whole() || last.fresh.row.said() == queued.fresh.row.said())
         };
         let Some(last) = self.check_ins.last_mut().filter(is_replaced) else {
             self.check_ins.push(queued);
             let is_full = self.check_ins.len() > OF_ONE_NODE;
-            let at = is_full.then(|| self.first_superfluous()).flatten()?;
-            return Some(self.check_ins.remove(at));
+            let at = is_full.then(|| self.first_superfluous()).flatten();
+            let superfluous = at.map(|it| self.check_ins.remove(it));
+            return Displaced { lost: superfluous.iter().len(), _check_in: superfluous };
         };
         if !queued.fresh.row.says_less_than(&last.fresh.row) {
             if last.fresh.keeping == Keeping::Promised {
@@ -344,7 +354,7 @@ impl QueuedNode {
             std::mem::swap(last, &mut queued);
         }
         last.receipts.append(&mut queued.receipts);
-        Some(queued)
+        Displaced { lost: 0, _check_in: Some(queued) }
     }
 
     /// Returns the place of the first check-in that no request waits for and of which later ones leave nothing.
@@ -405,10 +415,14 @@ impl QueuedCheckIn {
         is_noted.then_some(answered.snapshot.commit)
     }
 
-    /// Returns whether this one and the next are the same in all that changes are made of.
-    fn is_answered_as(&self, next: &Self) -> bool {
-        match (self.fresh.row.answered(), next.fresh.row.answered()) {
-            (Some(one), Some(next)) => one.is_same_as(next),
+    /// Returns whether this one and the next of the node with a name are the same in all that changes are made of.
+    fn is_answered_as(&self, name: &str, next: &Self) -> bool {
+        let (row, next) = (&self.fresh.row, &next.fresh.row);
+        match (row.answered(), next.answered()) {
+            // Groups may decide, or facts that are put into values.
+            (Some(one), Some(other)) => {
+                one.is_same_as(other) && (one.is_decided_for(name) || row.mentions_as(next, name))
+            }
             (None, None) => true,
             // Facts that were submitted are those of the next answer.
             _ => false,
@@ -417,6 +431,12 @@ impl QueuedCheckIn {
 }
 
 impl WriteBatch {
+    /// Returns how many check-ins there are of all nodes but some.
+    pub(super) fn check_ins_beside(&self, refused: &[String]) -> usize {
+        let written = self.nodes.iter().filter(|(name, _)| !refused.contains(name));
+        written.map(|(_, node)| node.check_ins.len()).sum()
+    }
+
     /// Sends to every waiter the result of its node.
     pub(super) fn answer(&mut self, how: impl Fn(&str) -> Result<(), StoreError>) {
         for (name, node) in &mut self.nodes {

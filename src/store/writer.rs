@@ -275,7 +275,7 @@ impl StoreWriter {
                 }
                 self.batch.store((most * 2).min(BATCH), Ordering::Relaxed);
                 self.metrics.set_check_ins(size.nodes, size.bytes);
-                self.metrics.count_check_ins(batch.nodes.len() - refused.len());
+                self.metrics.count_check_ins(batch.check_ins_beside(&refused));
                 self.report_refused(refused.len());
                 batch.answer(|name| {
                     let reason = "the store has as many nodes or bytes as its limits allow";

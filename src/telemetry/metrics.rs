@@ -273,7 +273,7 @@ metrics! {
     activation_latency: Family<Triggered, Histogram> = Family::new_with_constructor(durations),
         "activation_latency_seconds", "Time from the first notice of a commit until it is live";
     check_ins_written: Counter = Counter::default(),
-        "check_ins_written", "Check-ins written to the store";
+        "check_ins_written", "Check-ins written to the store; of a node, those that wait and were answered alike are one";
     check_ins_dropped: Family<Reason, Counter> = Family::default(),
         "check_ins_dropped", "Dropped check-ins, by reason: queue-full, limit, storage-failed, name";
     store_failures: Counter = Counter::default(),

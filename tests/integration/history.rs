@@ -1,5 +1,6 @@
 //! The history of nodes: what the daemon says of it, and that it is the log of the answers that it gave.
 
+mod kept;
 mod log;
 
 use std::sync::Mutex;

@@ -321,7 +321,7 @@ fn where_the_history_was_cut_no_number_is_made_up() {
     std::fs::write(hub.path().join("shallow"), format!("{cut}\n")).unwrap();
     let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
     daemon.wait_until("the history is known", |it| {
-        it.get(&path(B)).json()["last_edited"] == "2024-01-01T00:04:00.000Z"
+        it.get(&path(B)).json()["last_edited"] == "2024-01-01T00:07:00.000Z"
     });
     let (a, b) = (daemon.get(&path(A)).json(), daemon.get(&path(B)).json());
     assert_eq!((edits(&a), edits(&b).0), ((None, None), None));
