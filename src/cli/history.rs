@@ -9,6 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use ureq::http::StatusCode;
 
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, read_value};
@@ -63,11 +64,18 @@ impl HistoryCommand {
         let node = utf8_percent_encode(&self.node, NON_ALPHANUMERIC);
         let (mut before, mut sent) = (self.before, Vec::new());
         let mut read: Vec<StoredChange> = Vec::new();
+        let mut most = PAGE;
         while read.len() < self.limit.get() {
-            let wanted = PAGE.min(self.limit.get() - read.len());
+            let wanted = most.min(self.limit.get() - read.len());
             let before_then = before.map(|it| format!("&before={it}")).unwrap_or_default();
             let path = format!("/controller/nodes/{node}/history?limit={wanted}{before_then}");
-            let page = daemon.get_json(&path)?.document()?;
+            let reply = daemon.get_json(&path)?;
+            if reply.status == StatusCode::PAYLOAD_TOO_LARGE && wanted > 1 {
+                // So many of these changes are too large for one answer.
+                most = wanted / 2;
+                continue;
+            }
+            let page = reply.document()?;
             let changes: Vec<StoredChange> =
                 read_value(&page).context("the answer of the daemon cannot be read")?;
             let Value::Array(page) = page else { bail!("expected a list") };

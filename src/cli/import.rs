@@ -60,8 +60,8 @@ impl ImportCommand {
         }
         let hierarchy = Hierarchy::build(export.groups)
             .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
-        let count = target.write(&hierarchy)?;
-        interpolation::set(&self.directory, &hierarchy, output)?;
+        let count =
+            target.write(&hierarchy, || interpolation::set(&self.directory, &hierarchy, output))?;
         output.note(&format!(
             "{} written below {}",
             counted(count, "group"),

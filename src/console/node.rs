@@ -1,6 +1,7 @@
 //! One node: what it gets, why, and since when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use askama::Template;
 use axum::extract::Path;
@@ -44,6 +45,8 @@ struct NodeView {
     is_blamed: bool,
     conflicts: Vec<Conflict>,
     changes: Vec<StoredChange>,
+    /// How many were asked for.
+    shown_changes: usize,
     enc: Option<String>,
     facts: Option<String>,
     trusted: String,
@@ -122,7 +125,6 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
     };
     let is_blamed = !visit.parameter("blame").is_empty();
     let (values, without_values) = values(visit, &route, is_blamed).await;
-    let changes = format!("{route}/history?limit={CHANGES}");
     let asked = visit.parameter("group").to_owned();
     let (fact, trusted) = match (&explanation, &stored) {
         (Ok(explanation), _) => {
@@ -135,6 +137,11 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
         (Err(_), None) => (Value::Null, Value::Null),
     };
     let facts = format!("{fact:#}");
+    // The history of a node that is not stored is empty.
+    let (changes, shown_changes) = match &stored {
+        Some(_) => changes(visit, &format!("{route}/history?"), CHANGES).await?,
+        None => (Vec::new(), CHANGES),
+    };
     Ok(NodeView {
         layout: visit.layout(Section::Nodes),
         why: if asked.is_empty() { None } else { Some(why(visit, &route, &asked).await?) },
@@ -143,8 +150,7 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
             Err(_) => Vec::new(),
         },
         conflicts: explanation.as_ref().map(conflicts).unwrap_or_default(),
-        // The history of a node that is not stored is empty.
-        changes: if stored.is_some() { visit.get(&changes).await? } else { Vec::new() },
+        changes,
         unexplained: explanation.err().map(PageError::message),
         is_elsewhere: visit.is_elsewhere(),
         enc: visit.text_at(&format!("{route}/enc")).await.ok(),
@@ -153,10 +159,29 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
         stored,
         values,
         without_values,
+        shown_changes,
         is_blamed,
         asked,
         name,
     })
+}
+
+/// Asks for so many changes by a route that a limit ends, or for as many of them as one answer can have; returns how many
+/// were asked for.
+async fn changes(
+    visit: &Visit,
+    route: &str,
+    most: usize,
+) -> Result<(Vec<StoredChange>, usize), PageError> {
+    let mut limit = most;
+    loop {
+        match visit.get(&format!("{route}limit={limit}")).await {
+            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE && limit > 1 => {
+                limit /= 2
+            }
+            answer => return Ok((answer?, limit)),
+        }
+    }
 }
 
 /// Asks for the values that the node gets; there are none in a conflict or an error, which says why. Where only the
@@ -312,14 +337,13 @@ pub(super) async fn history(visit: Visit, Path(name): Path<String>) -> Response 
 async fn history_page(visit: &Visit, name: String) -> Result<HistoryPage, PageError> {
     const PAGE: usize = 50;
     let before = visit.parameter("before");
-    let mut route = format!("/controller/nodes/{}/history?limit={PAGE}", escaped(&name));
+    let mut route = format!("/controller/nodes/{}/history?", escaped(&name));
     if !before.is_empty() {
-        route.push_str("&before=");
-        route.push_str(&escaped(before));
+        write!(route, "before={}&", escaped(before)).ok();
     }
-    let changes: Vec<StoredChange> = visit.get(&route).await?;
-    let json = visit.links().plain(&route);
-    let older = changes.last().filter(|_| changes.len() == PAGE).map(|last| {
+    let (changes, limit) = changes(visit, &route, PAGE).await?;
+    let json = visit.links().plain(&format!("{route}limit={limit}"));
+    let older = changes.last().filter(|_| changes.len() == limit).map(|last| {
         let path = format!("/nodes/{}/history?before={}", escaped(&name), last.time);
         visit.links().to(&path)
     });
@@ -414,7 +438,8 @@ impl NodeView {
 
     /// Returns where programs get the history that the page begins.
     fn history_address(&self) -> String {
-        let path = format!("/controller/nodes/{}/history?limit={CHANGES}", escaped(&self.name));
+        let (name, limit) = (escaped(&self.name), self.shown_changes);
+        let path = format!("/controller/nodes/{name}/history?limit={limit}");
         self.layout.links.plain(&path)
     }
 

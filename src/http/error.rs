@@ -178,6 +178,15 @@ impl ApiError {
         Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
+    /// The changes that were asked for have more bytes than one answer may.
+    pub(super) fn history_too_large(most: usize) -> Self {
+        let message = format!(
+            "These changes have over {} MiB, or too many values: ask for fewer at once with `limit`, and for the older ones with `before`.",
+            most >> 20
+        );
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
+    }
+
     /// An answer has more bytes than a client can be sent at once.
     pub(super) fn answer_too_large(bytes: u64, most: usize) -> Self {
         let message = format!(

@@ -17,7 +17,7 @@ use super::blocking::{REPOSITORY, STORE};
 use super::dispatch::Dispatcher;
 use super::error::ApiError;
 use super::request_context::{Peer, RequestContext};
-use super::server::RequestHandler as _;
+use super::server::{MemoryReservation, RequestHandler as _};
 use super::state::Services;
 use super::types::{BlamedCommit, Error, ErrorKind, Status};
 use crate::forge::ForgePages;
@@ -397,7 +397,9 @@ impl InProcessApi {
         if let Some(peer) = &asker.peer {
             RequestContext::of_mut(request.extensions_mut()).peer = peer.clone();
         }
-        let (parts, body) = self.routes.handle(request).await.into_parts();
+        let handled = self.routes.handle(request);
+        let response = MemoryReservation::within_request().scope(handled).await;
+        let (parts, body) = response.into_parts();
         let Ok(body) = to_bytes(body, LARGEST).await else {
             return Err(InProcessError::internal("The answer is too large for a page."));
         };

@@ -1,12 +1,14 @@
 //! The nodes that the store knows: what they got, and how that changed.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::access::{Caller, Role};
 use super::blocking::{REPOSITORY, STORE};
@@ -14,17 +16,27 @@ use super::check_in_recorder::CheckInRecorder;
 use super::error::ApiError;
 use super::node_conditions::NodeConditions;
 use super::openapi::errors::{
-    NodeConditionErrors, PageErrors, PathErrors, StoreErrors, TimeErrors, UnknownStoredNode,
+    HistoryErrors, NodeConditionErrors, PageErrors, PathErrors, StoreErrors, TimeErrors,
+    UnknownStoredNode,
 };
 use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
 use super::original_uri::OriginalUri;
 use super::path_parameter::PathParameter;
 use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
-use super::server::MemoryReservation;
+use super::server::{AnswerRoom, MemoryReservation};
 use super::types::{NodePage, StoredChange, StoredNode};
 use crate::reconcile::Controller;
 use crate::store::{self, CheckIns, NodeRange, StoreError};
+
+/// The most bytes of the changes of one answer.
+const HISTORY_BYTES: usize = 8 << 20;
+
+/// The most values of them: each takes more memory than its text.
+const HISTORY_VALUES: usize = 40_000;
+
+/// From how many bytes on memory is reserved for changes that are read at once, and the next ones are read one at a time.
+const LARGE_PART: usize = 1 << 20;
 
 /// How many nodes or changes a page has unless the request says how many.
 const PAGE: usize = 100;
@@ -100,6 +112,7 @@ pub(super) async fn one(
     responses(
         (status = 200, body = [StoredChange]),
         UnknownStoredNode,
+        HistoryErrors,
         PageErrors,
         TimeErrors,
         StoreErrors,
@@ -116,8 +129,12 @@ pub(super) async fn history(
     let limit = page_of(&parameters)?;
     let before = parameters.time("before")?;
     let wanted = name.clone();
-    let read = move || changes(&check_ins, &privacy, &wanted, (limit, before));
-    let changes = STORE.run(read).await?;
+    let room = MemoryReservation::for_answer();
+    let read = move || {
+        let changes = changes(&check_ins, &privacy, &wanted, (limit, before), &room)?;
+        Ok::<_, ApiError>((changes, room))
+    };
+    let (changes, room) = STORE.run(read).await?;
     let mut changes = changes.ok_or_else(|| ApiError::unknown_node(&name, &uri))?;
     let commits: BTreeSet<_> = changes.iter().map(|it| it.commit.id).collect();
     let describe = move || {
@@ -125,34 +142,80 @@ pub(super) async fn history(
         for change in &mut changes {
             change.describe(&infos);
         }
+        drop(room);
         Ok::<_, ApiError>(Json(changes))
     };
     REPOSITORY.run(describe).await
 }
 
 /// Reads changes, newest first; none if the node is not known. Blocking.
+///
+/// How large a change is shows when it is read: the first part has one, and the next ones more where those were small.
+/// Where they are large, memory is reserved for as much as one answer may have.
 fn changes(
     check_ins: &CheckIns,
     privacy: &PrivacyPolicy,
     name: &str,
     (limit, mut before): (usize, Option<Timestamp>),
-) -> Result<Option<Vec<StoredChange>>, StoreError> {
+    room: &AnswerRoom,
+) -> Result<Option<Vec<StoredChange>>, ApiError> {
     let mut found = Vec::new();
+    let (mut at_once, mut total) = (1, JsonSize::default());
     while found.len() < limit {
-        let wanted = CHANGES.min(limit - found.len());
+        let wanted = at_once.min(limit - found.len());
         let some = check_ins.history(name, wanted, before)?;
         // A row that cannot be read is left out, so that only an empty part is the last one.
         let Some(last) = some.last() else { break };
         before = Some(last.time);
+        let first_new = found.len();
         found.extend(some.into_iter().map(|mut change| {
             change.facts = change.facts.into_iter().map(|it| privacy.shown_change(it)).collect();
             StoredChange::of(change)
         }));
+        let new = found.get(first_new..).unwrap_or_default();
+        let size = JsonSize::of(&new);
+        total = JsonSize { bytes: total.bytes + size.bytes, values: total.values + size.values };
+        if total.bytes > HISTORY_BYTES || total.values > HISTORY_VALUES {
+            return Err(ApiError::history_too_large(HISTORY_BYTES));
+        }
+        if size.bytes > LARGE_PART && !room.admits(size.bytes, size.values) {
+            return Err(ApiError::busy());
+        }
+        at_once = if size.bytes > LARGE_PART { 1 } else { CHANGES.min(2 * at_once) };
     }
     if found.is_empty() && check_ins.node(name, &MemoryReservation::for_rows())?.is_none() {
         return Ok(None);
     }
     Ok(Some(found))
+}
+
+/// How large a value is as JSON.
+#[derive(Clone, Copy, Debug, Default)]
+struct JsonSize {
+    bytes: usize,
+    /// About how many values: the commas in strings count as well.
+    values: usize,
+}
+
+impl JsonSize {
+    fn of(value: &impl Serialize) -> Self {
+        let mut size = Self::default();
+        // To count does not fail.
+        serde_json::to_writer(&mut size, value).ok();
+        size
+    }
+}
+
+impl io::Write for JsonSize {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len();
+        self.values += bytes.iter().filter(|it| **it == b',').count();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Forgets a node: its facts, what it got, and its history.

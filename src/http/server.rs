@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 
 pub(super) use client_timeout::BodyTimeout;
 pub(super) use connection_limit::BUFFERED_BYTES;
-pub(super) use memory_budget::{MemoryReservation, OverBudget};
+pub(super) use memory_budget::{AnswerRoom, MemoryReservation, OverBudget};
 pub(super) use on_flush::FlushCallback;
 pub use request_handler::RequestHandler;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsFiles};

@@ -61,6 +61,45 @@ fn an_invalid_root_group_is_never_replaced_by_another() {
 }
 
 #[test]
+fn what_cannot_be_read_or_committed_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = |name: &str| directory.path().join(name);
+    let export = export(|it| it["variables"] = json!({"x": "${os}"})).to_string();
+    std::fs::write(made("export.json"), export).unwrap();
+    let import = |repository: &str| {
+        let [file, path] = ["export.json", repository].map(made);
+        run(&["import", file.to_str().unwrap(), path.to_str().unwrap()])
+    };
+    std::fs::create_dir_all(made("outside")).unwrap();
+    for repository in ["linked", "git", "settings", "kept"] {
+        std::fs::create_dir_all(made(repository)).unwrap();
+    }
+    std::os::unix::fs::symlink(made("outside"), made("linked/a")).unwrap();
+    std::fs::write(made("linked/clade.yaml"), "groups: a/b\n").unwrap();
+    std::fs::write(made("git/clade.yaml"), "groups: .git/g\n").unwrap();
+    // It is found only after the groups are written.
+    std::fs::create_dir_all(made("settings/clade.yaml")).unwrap();
+    std::fs::create_dir_all(made("settings/groups")).unwrap();
+    std::fs::write(made("settings/groups/README.md"), "# Groups\n").unwrap();
+    for (repository, expected) in [
+        ("linked", "/linked/a` is not a directory, and Clade follows no links"),
+        ("git", "/git/.git` is git's own"),
+        ("settings", "/settings/clade.yaml`"),
+    ] {
+        let done = import(repository);
+        assert!(done.status == 2 && done.stderr.contains(expected), "{}", done.stderr);
+    }
+    assert_eq!(std::fs::read_dir(made("outside")).unwrap().count(), 0);
+    assert!(!made("git/.git").exists());
+    assert_eq!(std::fs::read_dir(made("settings/groups")).unwrap().count(), 1);
+    std::fs::create_dir_all(made("kept/groups")).unwrap();
+    std::fs::write(made("kept/groups/.gitkeep"), "").unwrap();
+    let done = import("kept");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(made("kept/groups/.gitkeep").exists() && made("kept/groups/all-nodes.yaml").exists());
+}
+
+#[test]
 fn groups_go_where_the_layout_says() {
     let export = export(|_| {});
     for (settings, groups) in [
@@ -80,7 +119,7 @@ fn groups_go_where_the_layout_says() {
     for (files, expected) in [
         (
             &[("clade.yaml", "groups: mine\n"), ("mine/a.yaml", "name: A\n")][..],
-            "/mine` exists already: remove it",
+            "/mine` has YAML files already: remove them",
         ),
         (&[("clade.yaml", "groups: /srv\n")], "/clade.yaml:1:9: `/srv` is not a directory below"),
         (&[("clade.yaml", "groups: [\n")], "/clade.yaml:1:9: "),
@@ -106,7 +145,11 @@ fn nothing_is_written_through_a_link() {
     std::fs::create_dir(&target).unwrap();
     std::os::unix::fs::symlink("../outside.yaml", target.join("clade.yaml")).unwrap();
     let done = run(&["import", file.to_str().unwrap(), target.to_str().unwrap()]);
-    assert!(done.stderr.contains("write `interpolate: true` into"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("which is not read, by a file with `interpolate: true`"),
+        "{}",
+        done.stderr
+    );
     assert!(!directory.path().join("outside.yaml").exists());
 }
 

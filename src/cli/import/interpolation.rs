@@ -51,9 +51,16 @@ pub(super) fn set(directory: &Path, hierarchy: &Hierarchy, output: &mut Output) 
             path.display()
         ));
     } else {
+        let place = path.display();
+        let advice = if path.is_symlink() {
+            format!(
+                "replace the link {place}, which is not read, by a file with `interpolate: true`"
+            )
+        } else {
+            format!("write `interpolate: true` into {place}")
+        };
         output.note(&format!(
-            "warning: {values} a `$`, and Puppet Enterprise puts facts into values: write `interpolate: true` into {}",
-            path.display()
+            "warning: {values} a `$`, and Puppet Enterprise puts facts into values: {advice}"
         ));
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The directory that the groups of an export are written into.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -20,17 +21,23 @@ impl ImportTarget {
     pub(super) fn of(repository: &Path) -> Result<Self> {
         let layout = layout_of_directory(repository).context("where the groups go is not known")?;
         let path = repository.join(&layout.groups);
-        if path.exists() {
+        check_directories(repository, &layout.groups)?;
+        if has_yaml(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
             bail!(
-                "`{}` exists already: remove it, or name another directory for the repository",
+                "`{}` has YAML files already: remove them, or name another directory for the repository",
                 path.display()
             );
         }
         Ok(Self { path, layout })
     }
 
-    /// Writes each group into a file; returns how many they are.
-    pub(super) fn write(&self, hierarchy: &Hierarchy) -> Result<usize> {
+    /// Writes each group into a file, and then does what else has to be done; returns how many groups there are. Where one
+    /// fails, no group is left.
+    pub(super) fn write(
+        &self,
+        hierarchy: &Hierarchy,
+        then: impl FnOnce() -> Result<()>,
+    ) -> Result<usize> {
         let files = layout_of(hierarchy);
         if let Some((path, _)) = files.iter().find(|(path, _)| !self.is_for_groups(path)) {
             let groups = &self.layout.groups;
@@ -39,9 +46,9 @@ impl ImportTarget {
                 path.display()
             );
         }
-        self.write_files(hierarchy, &files).inspect_err(|_| {
+        self.write_files(hierarchy, &files).and_then(|()| then()).inspect_err(|_| {
             // Half of the groups would be another estate, and in the way of the next attempt.
-            std::fs::remove_dir_all(&self.path).ok();
+            self.remove_files(&files);
         })?;
         Ok(files.len())
     }
@@ -52,6 +59,16 @@ impl ImportTarget {
         let content = SourceContent::Bytes([].into());
         let file = SourceFile { path: path.into(), content };
         self.layout.kind_of(&file) == Some(FileKind::Groups)
+    }
+
+    /// Removes the files that were written, and the directories that are empty without them.
+    fn remove_files(&self, files: &[(PathBuf, GroupIndex)]) {
+        for (path, _) in files.iter().rev() {
+            std::fs::remove_file(self.path.join(path)).ok();
+            let above = path.ancestors().skip(1).map(|it| self.path.join(it));
+            // One that has something else in it stays.
+            let _ = above.take_while(|it| std::fs::remove_dir(it).is_ok()).count();
+        }
     }
 
     fn write_files(&self, hierarchy: &Hierarchy, files: &[(PathBuf, GroupIndex)]) -> Result<()> {
@@ -68,4 +85,47 @@ impl ImportTarget {
         }
         Ok(())
     }
+}
+
+/// Checks that what is written below a directory of a repository is read there and can be committed.
+fn check_directories(repository: &Path, directory: &str) -> Result<()> {
+    let mut path = repository.to_owned();
+    for name in directory.split('/') {
+        path.push(name);
+        if name.eq_ignore_ascii_case(".git") {
+            bail!(
+                "`{}` is git's own, and no commit has what is in it: correct `groups` in `clade.yaml`",
+                path.display()
+            );
+        }
+        match std::fs::symlink_metadata(&path) {
+            Ok(there) if there.is_dir() => {}
+            Ok(_) => bail!(
+                "`{}` is not a directory, and Clade follows no links: remove it, or correct `groups` in `clade.yaml`",
+                path.display()
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a directory, if it is there, has YAML files in it or below.
+fn has_yaml(directory: &Path) -> io::Result<bool> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        let is_yaml = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+        if is_yaml || (entry.file_type()?.is_dir() && has_yaml(&path)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -128,6 +128,13 @@ impl MemoryReservation {
         CURRENT.try_with(Self::clone).unwrap_or_default()
     }
 
+    /// Returns a reservation of its own for a request that is made within the current one. What a page asks of one route
+    /// is gone, but for its text, when it asks the next: reservations that lasted would keep each other waiting.
+    pub(in crate::http) fn within_request() -> Self {
+        let guard = Weak::clone(&Self::of_request().0.guard);
+        Self(Arc::new(Reserved { guard, ..Reserved::default() }))
+    }
+
     /// Handles a request with this reservation.
     pub(in crate::http) async fn scope<F: Future>(self, handling: F) -> F::Output {
         CURRENT.scope(self, handling).await
@@ -199,6 +206,12 @@ impl MemoryReservation {
         StoredRows { reservation, wait: Wait::Limited, runtime }
     }
 
+    /// Returns what reserves memory for an answer, apart from what the current request has: it is released with it.
+    pub(in crate::http) fn for_answer() -> AnswerRoom {
+        let (reservation, runtime) = (Self::default(), Handle::current());
+        AnswerRoom(StoredRows { reservation, wait: Wait::Limited, runtime })
+    }
+
     /// Returns what reserves memory for rows that are read one after the other, apart from the request's
     /// own. A list that has begun cannot become a 503, and comparisons would start again from the first
     /// row, so each row waits without a limit.
@@ -235,6 +248,16 @@ impl MemoryReservation {
 enum Wait {
     Limited,
     Unlimited,
+}
+
+/// Reserves memory for an answer while it is put together.
+pub(in crate::http) struct AnswerRoom(StoredRows);
+
+impl AnswerRoom {
+    /// Waits for the memory of a part with so many bytes and values; returns whether it is there in time. Blocking.
+    pub(in crate::http) fn admits(&self, bytes: usize, values: usize) -> bool {
+        self.0.admits(MemoryEstimate { bytes, values })
+    }
 }
 
 /// Reserves memory for the rows that are read for a request.
