@@ -56,8 +56,9 @@ impl NodeArgs {
         };
         if let (Some(path), true, None) = (&self.facts, facts.drops_trusted, &self.trusted) {
             output.note(&format!(
-                "note: the fact `trusted` in `{}` is dropped, since agents can make it up: pass trusted data with `--trusted FILE`, or beside `fact` in a request body",
-                path.display()
+                "note: the fact `trusted` in `{}` is dropped, since agents can make it up: pass trusted data with `--trusted FILE`{}",
+                path.display(),
+                if facts.trusted.is_some() { "" } else { ", or beside `fact` in a request body" }
             ));
         }
         let given = self.trusted.as_deref().map(trusted_file).transpose()?;

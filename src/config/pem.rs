@@ -13,7 +13,7 @@ pub enum PemError {
     /// It holds the bytes that PEM writes as text.
     #[error("it is DER and not PEM: `openssl {0} -inform DER -in FILE -out NEW` converts it")]
     Der(&'static str),
-    /// The key has a passphrase, which nobody types where a daemon starts.
+    /// The key has a passphrase, and a daemon starts without a person to type it.
     #[error(
         "the private key is encrypted: write it without a passphrase (`openssl pkey -in FILE -out NEW`), readable by its owner alone"
     )]

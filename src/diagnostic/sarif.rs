@@ -1,5 +1,8 @@
 //! Reports as SARIF 2.1.0.
 
+use std::fmt::Write as _;
+
+use hashbrown::HashMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -10,8 +13,14 @@ const SCHEMA: &str =
 
 pub(super) fn render(report: &Report) -> String {
     let rules: Vec<Value> = Kind::ALL.iter().map(|kind| rule(*kind)).collect();
-    let results: Vec<Value> =
-        report.errors_first().into_iter().map(|it| result(it, &report.prefix)).collect();
+    // What hangs on the message alone is the same for findings that say the same in other lines.
+    let mut said: HashMap<(&str, Kind, &str), usize> = HashMap::new();
+    let results = report.errors_first().into_iter().map(|it| {
+        let earlier = said.entry((&it.place.file, it.kind, &it.message)).or_default();
+        *earlier += 1;
+        result(it, &report.prefix, *earlier)
+    });
+    let results: Vec<Value> = results.collect();
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -47,7 +56,8 @@ fn rule(kind: Kind) -> Value {
     })
 }
 
-fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
+/// Writes a finding, given how many with this one say the same of its file.
+fn result(diagnostic: &Diagnostic, prefix: &str, times: usize) -> Value {
     let text = match &diagnostic.help {
         Some(help) => format!("{}; {}", visible(&diagnostic.message), visible(help)),
         None => visible(&diagnostic.message).into_owned(),
@@ -63,7 +73,11 @@ fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
             })
         })
         .collect();
-    let what = format!("{}\n{}\n{}", diagnostic.place.file, diagnostic.kind, diagnostic.message);
+    let mut what =
+        format!("{}\n{}\n{}", diagnostic.place.file, diagnostic.kind, diagnostic.message);
+    if times > 1 {
+        write!(what, "\n{times}").ok();
+    }
     let index = Kind::ALL.iter().position(|kind| *kind == diagnostic.kind);
     let mut result = json!({
         "ruleId": diagnostic.kind.as_str(),

@@ -128,6 +128,23 @@ fn gitlab_fingerprints_are_unique_and_do_not_hang_on_the_line() {
     assert_eq!(all.len(), 5);
 }
 
+/// Consumers that match findings of two runs by fingerprints must not merge findings of one.
+#[test]
+fn fingerprints_of_sarif_tell_findings_apart_that_say_the_same() {
+    let mut twice = report();
+    let mut again = (*twice.diagnostics[0]).clone();
+    again.place.span.start.line += 7;
+    twice.diagnostics.push(again.into());
+    let log: Value = serde_json::from_str(&twice.render(Format::Sarif, Colour::Plain)).unwrap();
+    let of = |it: &Value| it["partialFingerprints"]["clade/v1"].as_str().unwrap().to_owned();
+    let mut all: Vec<String> =
+        log["runs"][0]["results"].as_array().unwrap().iter().map(of).collect();
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!((all.len(), count), (5, 5));
+}
+
 #[test]
 fn sarif_names_rules_and_regions() {
     let text = report().render(Format::Sarif, Colour::Plain);

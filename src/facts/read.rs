@@ -168,7 +168,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
                 let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
                 return Err(FactsError::Syntax {
                     line: number(error.line()),
-                    column: number(error.column()),
+                    // Behind the last line break it counts none.
+                    column: number(error.column()).max(1),
                     message,
                 });
             }

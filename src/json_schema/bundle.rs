@@ -67,6 +67,11 @@ impl SchemaBundle {
         Ok(Self { definitions, draft: newest.unwrap_or_default().uri(), names })
     }
 
+    /// Returns the schema of a file.
+    pub fn definition(&self, path: &str) -> Option<&Value> {
+        self.definitions.get(self.names.get(path)?)
+    }
+
     /// Returns a reference to the schema of a file.
     pub fn reference(&self, path: &str) -> Option<String> {
         Some(reference(self.names.get(path)?, ""))

@@ -130,6 +130,11 @@ impl OwnSchemas {
         self.set.paths().iter()
     }
 
+    /// Returns whether the schema of a file allows an object without keys.
+    pub(super) fn allows_nothing(&self, path: &str) -> bool {
+        self.set.get(path).is_none_or(|it| it.is_valid(&Value::Object(Map::new())))
+    }
+
     /// Returns whether nothing is held to a schema.
     pub(super) fn is_empty(&self) -> bool {
         self.group.is_none()

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::class_pattern::ClassPattern;
-use super::own_schemas::{ReadContent, source_of};
+use super::own_schemas::{OwnSchemas, ReadContent, source_of};
 use super::schema_settings::SchemaSettings;
 use crate::diagnostic::Diagnostic;
 use crate::json_schema::{SchemaBundle, SchemaRequest, reference, to_prefix_items};
@@ -27,10 +27,12 @@ pub fn bundle(
         Some(json!({"$ref": to}))
     };
     let mut all = vec![json!({"$ref": reference(OURS, "")})];
-    all.extend(settings.group.as_ref().and_then(refer));
+    let of_group = settings.group.as_ref().and_then(|it| bundle.definition(&it.path));
+    all.extend(of_group.map(as_written));
     let mut properties = Map::new();
-    // A null says that there are none.
-    let or_null = |schema: Value| json!({"anyOf": [{"type": "null"}, schema]});
+    // A null says that there are none, and what is empty is not checked.
+    let or_null = |schema: Value| json!({"anyOf": [{"enum": [null, {}]}, schema]});
+    let compiled = OwnSchemas::load(settings, read);
     if let Some(variables) = settings.variables.as_ref().and_then(refer) {
         properties.insert("variables".to_owned(), or_null(variables));
     }
@@ -39,7 +41,13 @@ pub fn bundle(
         let mut patterns: Map<String, Value> = Map::new();
         for (pattern, request) in requests {
             let Some(schema) = refer(request) else { continue };
-            patterns.insert(pattern.to_regex(), or_null(schema));
+            // A class is checked without parameters, too: a null is `{}` then.
+            let is_checked = key == "classes" && !compiled.allows_nothing(&request.path);
+            let schema = match is_checked {
+                true => json!({"type": "object", "allOf": [schema]}),
+                false => or_null(schema),
+            };
+            patterns.insert(pattern.to_regex(), schema);
         }
         if !patterns.is_empty() {
             properties.insert(key.to_owned(), json!({"patternProperties": patterns}));
@@ -51,7 +59,7 @@ pub fn bundle(
     let mut definitions = Map::from_iter([(OURS.to_owned(), nested(ours))]);
     definitions.extend(bundle.definitions);
     if bundle.draft.contains("2020-12") {
-        definitions.values_mut().for_each(to_prefix_items);
+        definitions.values_mut().chain(&mut all).for_each(to_prefix_items);
     }
     Ok(json!({
         "$schema": bundle.draft,
@@ -60,6 +68,35 @@ pub fn bundle(
         "allOf": all,
         "definitions": definitions,
     }))
+}
+
+/// The keys of a group that a file may leave out: the API fills them in.
+const FILLED_IN: &[&str] = &[
+    "id",
+    "parent",
+    "rule",
+    "environment",
+    "environment_trumps",
+    "classes",
+    "variables",
+    "config_data",
+];
+
+/// Returns the schema of groups for files: it asks for no key with a default, and nothing of those that a file may write in
+/// another form than the API.
+fn as_written(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|it| !it.as_str().is_some_and(|it| FILLED_IN.contains(&it)));
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for key in ["parent", "rule"] {
+            if let Some(property) = properties.get_mut(key) {
+                *property = Value::Bool(true);
+            }
+        }
+    }
+    schema
 }
 
 /// Returns our schema as a definition: its references begin there.

@@ -290,6 +290,44 @@ fn one_schema_for_editors_has_all_of_it() {
     assert_eq!(ours["allOf"], json!([{"$ref": "#/definitions/clade"}]));
 }
 
+/// What an editor marks with the printed schema, validation does not accept.
+#[test]
+fn the_schema_for_editors_accepts_what_is_valid() {
+    let directory = tempfile::tempdir().unwrap();
+    let schemas = "schemas:\n  group: g.yaml\n  variables: v.yaml\n  config_data: {\"*\": v.yaml}\n  classes: {p: v.yaml, q: w.yaml}\n";
+    let group = "required: [environment, parent, description]\nproperties:\n  rule: {type: array}\n  parent: {format: uuid}\n  environment: {enum: [production]}\n";
+    for (path, text) in [
+        ("clade.yaml", schemas),
+        ("g.yaml", group),
+        ("v.yaml", "required: [site]\n"),
+        ("w.yaml", "properties: {site: {type: string}}\n"),
+    ] {
+        write(&directory, path, text);
+    }
+    let printed = clade(&["schema", "--own"]).current_dir(directory.path()).output().unwrap();
+    let schema: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let validator = jsonschema::options().offline().build(&schema).unwrap();
+    for (group, is_valid) in [
+        ("name: A\ndescription: d\nrule: os.family = Debian\n", true),
+        ("name: A\ndescription: d\nparent: All Nodes\npinned: [x]\n", true),
+        ("name: A\n", false),
+        ("name: A\ndescription: d\nenvironment: test\n", false),
+        ("name: A\ndescription: d\nvariables: {}\nconfig_data: {p: {}, q: null}\n", true),
+        ("name: A\ndescription: d\nvariables: {x: 1}\n", false),
+        ("name: A\ndescription: d\nconfig_data: {p: {x: 1}}\n", false),
+        ("name: A\ndescription: d\nclasses: {p: {}}\n", false),
+        ("name: A\ndescription: d\nclasses: {p: null}\n", false),
+        ("name: A\ndescription: d\nclasses: {p: {site: x}, q: null}\n", true),
+        ("name: A\ndescription: d\nclasses: {q: {site: 1}}\n", false),
+    ] {
+        write(&directory, "groups/a.yaml", group);
+        let value: Value = serde_yaml::from_str(group).unwrap();
+        assert_eq!(validator.is_valid(&value), is_valid, "{group}");
+        let validated = clade(&["validate"]).current_dir(directory.path()).output().unwrap();
+        assert_eq!(validated.status.code() == Some(0), is_valid, "{group}");
+    }
+}
+
 #[test]
 fn a_body_that_breaks_its_shape_is_told_which_part() {
     let hub = Hub::new(&files());

@@ -165,7 +165,13 @@ impl<'h> TreeWalk<'h, '_> {
         rule: &'h Condition,
         pins_fail: bool,
     ) -> Option<Diagnostic> {
-        let core = self.core(index, rule);
+        let mut core = self.core(index, rule);
+        // The root group says of a name only that there is one: what excludes the other is what certnames are made of.
+        let root = self.hierarchy.root();
+        let of_certnames = core.len() == 2 && core.iter().any(|it| it.by == root);
+        if of_certnames {
+            core.retain(|it| it.by != root);
+        }
         // Quotes that are letters of a value are a finding of the rule by themselves.
         if core.iter().any(|it| has_foreign_quotes(it.condition)) {
             return None;
@@ -182,7 +188,10 @@ impl<'h> TreeWalk<'h, '_> {
             Diagnostic::new(Kind::NeverMatches, place, message).in_group(group.name.as_str());
         let others: BTreeSet<GroupIndex> =
             core.iter().map(|it| it.by).filter(|by| *by != index).collect();
-        let Some(first) = others.first() else { return Some(found) };
+        let Some(first) = others.first() else {
+            let help = "certnames are printable ASCII in lower case, without `/`";
+            return Some(if of_certnames { found.with_help(help) } else { found });
+        };
         found = found.with_help(format!(
             "a node must match its group's ancestors too: move the group out of `{}`, or change one of the rules",
             self.hierarchy.group(*first).name
