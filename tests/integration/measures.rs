@@ -78,13 +78,14 @@ fn coverage_names_what_no_test_reaches_with_its_place() {
     assert_eq!(
         behind(&done),
         "\
+groups/g.yaml:4:25: no test gets the variable `gone` from the group `Debian`
 groups/g.yaml:11:11: `name ~ small` is never true in a test
 groups/g.yaml:15:13: `name = b` is never true in a test
 groups/g.yaml:18:7: no test gets the variable `x` from the group `Folder`
 groups/g.yaml:21:7: no test has a node in the group `Inner`
 groups/g.yaml:23:7: `site = ams` is never true in a test
 
-coverage: groups 3/4 (75 %), outcomes of conditions 9/12 (75 %), values 6/7 (85 %)
+coverage: groups 3/4 (75 %), outcomes of conditions 9/12 (75 %), values 5/7 (71 %)
 "
         .replace("groups/g.yaml:18:7", "groups/g.yaml:19:13")
     );
@@ -100,15 +101,37 @@ fn a_rule_is_evaluated_only_for_nodes_that_match_its_ancestors() {
 }
 
 #[test]
+fn a_null_is_reached_where_it_removes_something() {
+    let repository = Repository::new("- {name: t, node: web, expect: {groups: [Web, Inner]}}\n");
+    let groups = "name: Web\nrule: name = web\nvariables: {a: null, b: 1}\nclasses: {c: {p: null, q: 1}}\n---\n\
+                  name: Inner\nparent: Web\nrule: name = web\nvariables: {a: null, b: null}\nclasses: {c: {p: null, q: null}}\n";
+    std::fs::write(repository.0.path().join("groups/g.yaml"), groups).unwrap();
+    let done = repository.test(&["--coverage"]);
+    let unreached = behind(&done).lines().filter(|it| it.contains("no test gets"));
+    let unreached: Vec<&str> = unreached.collect();
+    assert_eq!(
+        unreached,
+        [
+            "groups/g.yaml:3:13: no test gets the variable `a` from the group `Web`",
+            "groups/g.yaml:3:22: no test gets the variable `b` from the group `Web`",
+            "groups/g.yaml:4:15: no test gets `p` of the class `c` from the group `Web`",
+            "groups/g.yaml:4:24: no test gets `q` of the class `c` from the group `Web`",
+            "groups/g.yaml:9:13: no test gets the variable `a` from the group `Inner`",
+            "groups/g.yaml:10:15: no test gets `p` of the class `c` from the group `Inner`",
+        ]
+    );
+}
+
+#[test]
 fn coverage_is_written_for_programs() {
     let done = Repository::new(TESTS).test(&["--coverage", "--format", "json"]);
     let document: Value = serde_json::from_str(&done.stdout).unwrap();
     let coverage = &document["coverage"];
     assert_eq!(coverage["groups"], json!({"reached": 3, "total": 4}));
     assert_eq!(coverage["outcomes"], json!({"reached": 9, "total": 12}));
-    assert_eq!(coverage["values"], json!({"reached": 6, "total": 7}));
+    assert_eq!(coverage["values"], json!({"reached": 5, "total": 7}));
     assert_eq!(
-        coverage["unreached"][0],
+        coverage["unreached"][1],
         json!({
             "kind": "condition", "file": "groups/g.yaml", "line": 11, "column": 11,
             "group": "Large", "what": "name ~ small",

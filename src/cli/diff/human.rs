@@ -181,7 +181,7 @@ pub(super) fn because(change: &Change, impact: &Impact) -> Because {
     let known = change.causes.changes().iter().filter_map(|it| impact.cause(*it));
     let mut causes: Vec<String> = known.map(|it| cause(it, &change.what)).collect();
     if causes.is_empty() {
-        causes.push("cause not decided: too many changes act on it together".to_owned());
+        causes.push("cause not decided: too many changes may act on the node".to_owned());
     }
     Because(causes)
 }

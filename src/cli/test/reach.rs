@@ -193,11 +193,22 @@ fn nulls<'e>(explanation: &Explanation<'e>, found: &mut Vec<(GroupIndex, GroupVa
     for by in hierarchy.lineages(&explanation.leaves) {
         let below = leaves_below(hierarchy, &explanation.leaves, by);
         let removes = |(it, value): &(GroupValue<'e>, Option<&'e Value>)| {
-            value.is_some_and(Value::is_null) && !it.all_have(&explanation.values, &below)
+            value.is_some_and(Value::is_null)
+                && !it.all_have(&explanation.values, &below)
+                && inherits(hierarchy, by, it)
         };
         let written = GroupValue::of(hierarchy.group(by));
         found.extend(written.filter(removes).map(|(it, _)| (by, it)));
     }
+}
+
+/// Returns whether a group would inherit a value if it did not set it.
+fn inherits(hierarchy: &Hierarchy, group: GroupIndex, value: &GroupValue<'_>) -> bool {
+    let set = hierarchy.lineage(group).skip(1).find_map(|above| {
+        let mut written = GroupValue::of(hierarchy.group(above));
+        written.find(|(it, _)| it == value).and_then(|(_, it)| it)
+    });
+    set.is_some_and(|it| !it.is_null())
 }
 
 /// The comparisons of a rule, in order: those of the rule proper, then the pinned nodes.
