@@ -19,7 +19,7 @@ pub use bounded_file::{
 pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use duration::{parse_duration, parse_duration_or_zero};
 pub use file::{FileSetting, KnownSetting, Takes, read_settings};
-pub use pem::{read_certificates, read_private_key, read_revocation_lists};
+pub use pem::{read_certificate, read_certificates, read_private_key, read_revocation_lists};
 pub use proxy::{is_this_machine, parse_proxy, proxy_of_environment};
 pub use puppet::PuppetSettings;
 pub use secret_mask::SecretMask;

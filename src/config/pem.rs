@@ -4,7 +4,7 @@ use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
-/// Why a PEM file cannot be used.
+/// Why a PEM file cannot be used. What is in it is not repeated: it may be a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PemError {
     /// Something else is in it, or nothing.
@@ -13,32 +13,45 @@ pub enum PemError {
     /// It holds the bytes that PEM writes as text.
     #[error("it is DER and not PEM: `openssl {0} -inform DER -in FILE -out NEW` converts it")]
     Der(&'static str),
+    /// A section does not begin on a line of its own.
+    #[error(
+        "its line breaks are missing: the marks of the {0} and the text between stand on lines of their own"
+    )]
+    OneLine(&'static str),
     /// The key has a passphrase, and a daemon starts without a person to type it.
     #[error(
         "the private key is encrypted: write it without a passphrase (`openssl pkey -in FILE -out NEW`), readable by its owner alone"
     )]
     Encrypted,
     /// The end of the file is not there.
-    #[error("it is cut: `-----END {0}-----` is missing")]
-    Cut(String),
-    /// A line that begins a section is not one.
-    #[error("it is damaged: `{0}` is not a line that begins a section")]
-    BadBegin(String),
+    #[error("it is cut: the line that ends the {0} is missing")]
+    Cut(&'static str),
     /// What stands between the lines of a section is not base64.
-    #[error("it is damaged: what stands in a section is not base64")]
-    BadBase64,
+    #[error("the {0} in it is damaged: it is not base64")]
+    BadBase64(&'static str),
     /// Another fault.
-    #[error("{0}")]
-    Other(String),
-    /// The key is of a kind that TLS does not use here.
+    #[error("the {0} in it is damaged")]
+    Damaged(&'static str),
+    /// TLS cannot use the key.
     #[error(
-        "the private key is of a kind that is not supported: use RSA, ECDSA with P-256 or P-384, or Ed25519"
+        "the private key cannot be used: it must be RSA of 2048 to 4096 bits, ECDSA with P-256 or P-384, or Ed25519"
     )]
-    UnsupportedKey,
+    UnusableKey,
 }
 
-/// The most bytes of a damaged line that are shown.
-const SHOWN: usize = 80;
+/// What is looked for in a file.
+struct Wanted {
+    name: &'static str,
+    /// The command of OpenSSL that converts it.
+    command: &'static str,
+    /// How the labels of its sections end.
+    label: &'static str,
+}
+
+const CERTIFICATE: Wanted = Wanted { name: "certificate", command: "x509", label: "CERTIFICATE" };
+const REVOCATION_LIST: Wanted =
+    Wanted { name: "revocation list", command: "crl", label: "X509 CRL" };
+const PRIVATE_KEY: Wanted = Wanted { name: "private key", command: "pkey", label: "PRIVATE KEY" };
 
 /// Reads all certificates of a file, at least one.
 ///
@@ -46,7 +59,18 @@ const SHOWN: usize = 80;
 ///
 /// Returns what is in the file in their place.
 pub fn read_certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
-    all(bytes, "certificate", "x509")
+    all(&CERTIFICATE, &sections(bytes, &CERTIFICATE)?)
+}
+
+/// Reads the first certificate of a file.
+///
+/// # Errors
+///
+/// Returns what is in the file in its place.
+pub fn read_certificate(bytes: &[u8]) -> Result<CertificateDer<'static>, PemError> {
+    let sections = sections(bytes, &CERTIFICATE)?;
+    let first = CertificateDer::from_pem_slice(&sections);
+    first.map_err(|error| fault(&error, &CERTIFICATE))
 }
 
 /// Reads all revocation lists of a file, at least one.
@@ -57,7 +81,7 @@ pub fn read_certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, P
 pub fn read_revocation_lists(
     bytes: &[u8],
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, PemError> {
-    all(bytes, "revocation list", "crl")
+    all(&REVOCATION_LIST, &sections(bytes, &REVOCATION_LIST)?)
 }
 
 /// Reads the first private key of a file, which TLS must be able to use.
@@ -66,47 +90,66 @@ pub fn read_revocation_lists(
 ///
 /// Returns what is in the file in its place.
 pub fn read_private_key(bytes: &[u8]) -> Result<PrivateKeyDer<'static>, PemError> {
+    let sections = sections(bytes, &PRIVATE_KEY)?;
     let marks: [&[u8]; 2] = [b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"Proc-Type: 4,ENCRYPTED"];
-    let is_encrypted = || marks.iter().any(|mark| bytes.windows(mark.len()).any(|it| it == *mark));
-    let key = PrivateKeyDer::from_pem_slice(bytes).map_err(|error| {
-        if is_encrypted() {
+    let is_encrypted = |mark: &[u8]| sections.windows(mark.len()).any(|it| it == mark);
+    let key = PrivateKeyDer::from_pem_slice(&sections).map_err(|error| {
+        if marks.into_iter().any(is_encrypted) {
             PemError::Encrypted
         } else {
-            fault(&error, bytes, "private key", "pkey")
+            fault(&error, &PRIVATE_KEY)
         }
     })?;
-    any_supported_type(&key).map_err(|_| PemError::UnsupportedKey)?;
+    any_supported_type(&key).map_err(|_| PemError::UnusableKey)?;
     Ok(key)
 }
 
-fn all<T: PemObject>(
-    bytes: &[u8],
-    what: &'static str,
-    command: &'static str,
-) -> Result<Vec<T>, PemError> {
-    let found: Vec<T> = T::pem_slice_iter(bytes)
+fn all<T: PemObject>(wanted: &Wanted, sections: &[u8]) -> Result<Vec<T>, PemError> {
+    let found: Vec<T> = T::pem_slice_iter(sections)
         .collect::<Result<_, _>>()
-        .map_err(|error| fault(&error, bytes, what, command))?;
-    if found.is_empty() {
-        return Err(fault(&pem::Error::NoItemsFound, bytes, what, command));
-    }
-    Ok(found)
+        .map_err(|error| fault(&error, wanted))?;
+    if found.is_empty() { Err(PemError::Missing(wanted.name)) } else { Ok(found) }
 }
 
-fn fault(error: &pem::Error, bytes: &[u8], what: &'static str, command: &'static str) -> PemError {
+/// Returns the sections of a file that are wanted: what else is in it, and whether that is damaged, does not count.
+fn sections(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, PemError> {
+    let mut found = Vec::new();
+    let mut open = false;
+    for line in bytes.split_inclusive(|it| *it == b'\n') {
+        let mark = line.trim_ascii();
+        let is_mark = |name: &str| {
+            let label = mark.strip_prefix(name.as_bytes()).and_then(|it| it.strip_suffix(b"-----"));
+            label.is_some_and(|it| it.ends_with(wanted.label.as_bytes()))
+        };
+        open |= is_mark("-----BEGIN ");
+        if open {
+            found.extend_from_slice(line);
+        }
+        open &= !is_mark("-----END ");
+    }
+    if open {
+        return Err(PemError::Cut(wanted.name));
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mark = format!("{}-----", wanted.label);
+    Err(match std::str::from_utf8(bytes) {
+        Ok(text) if text.contains("-----BEGIN ") && text.contains(&mark) => {
+            PemError::OneLine(wanted.name)
+        }
+        // All of them are a sequence.
+        Err(_) if bytes.first() == Some(&0x30) => PemError::Der(wanted.command),
+        _ => PemError::Missing(wanted.name),
+    })
+}
+
+fn fault(error: &pem::Error, wanted: &Wanted) -> PemError {
     match error {
-        // A sequence of a length in two bytes, as those of all certificates and most keys.
-        pem::Error::NoItemsFound if bytes.starts_with(&[0x30, 0x82]) => PemError::Der(command),
-        pem::Error::NoItemsFound => PemError::Missing(what),
-        pem::Error::MissingSectionEnd { end_marker } => {
-            PemError::Cut(String::from_utf8_lossy(end_marker).escape_debug().to_string())
-        }
-        pem::Error::IllegalSectionStart { line } => {
-            let shown = line.get(..SHOWN).unwrap_or(line);
-            PemError::BadBegin(String::from_utf8_lossy(shown).escape_debug().to_string())
-        }
-        pem::Error::Base64Decode(_) => PemError::BadBase64,
-        other => PemError::Other(other.to_string()),
+        pem::Error::NoItemsFound => PemError::Missing(wanted.name),
+        pem::Error::MissingSectionEnd { .. } => PemError::Cut(wanted.name),
+        pem::Error::Base64Decode(_) => PemError::BadBase64(wanted.name),
+        _ => PemError::Damaged(wanted.name),
     }
 }
 
@@ -121,27 +164,42 @@ mod tests {
     fn what_is_in_the_place_of_a_key_is_said() {
         let key = KeyPair::generate().unwrap();
         let pem = key.serialize_pem();
-        assert!(read_private_key(pem.as_bytes()).is_ok());
-        let cut = pem.split("-----END").next().unwrap();
         let certificate = generate_simple_self_signed(["a".to_owned()]).unwrap().cert.pem();
+        for fine in [
+            pem.clone(),
+            pem.replace('\n', "\r\n"),
+            format!("{certificate}{pem}"),
+            format!("-----BEGIN EC PARAMETERS-----\n!\n-----END EC PARAMETERS-----\n{pem}"),
+        ] {
+            assert!(read_private_key(fine.as_bytes()).is_ok(), "{fine}");
+        }
+        let cut = pem.split("-----END").next().unwrap();
+        let encrypted = pem.replace("BEGIN ", "BEGIN ENCRYPTED ").replace("END ", "END ENCRYPTED ");
+        let legacy = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: x\n\nAAAA\n-----END RSA PRIVATE KEY-----\n";
+        let what = "private key";
         let rows: Vec<(Vec<u8>, PemError)> = vec![
-            (certificate.into_bytes(), PemError::Missing("private key")),
-            (Vec::new(), PemError::Missing("private key")),
-            (cut.as_bytes().to_vec(), PemError::Cut("PRIVATE KEY".to_owned())),
-            (pem.replace("MI", "!!").into_bytes(), PemError::BadBase64),
-            (pem.replace("BEGIN ", "BEGIN ENCRYPTED ").replace("END ", "END ENCRYPTED ").into_bytes(), PemError::Encrypted),
-            (
-                b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: x\n\nAAAA\n-----END RSA PRIVATE KEY-----\n".to_vec(),
-                PemError::Encrypted,
-            ),
+            (certificate.into_bytes(), PemError::Missing(what)),
+            (Vec::new(), PemError::Missing(what)),
+            (cut.as_bytes().to_vec(), PemError::Cut(what)),
+            (pem.replace("MI", "!!").into_bytes(), PemError::BadBase64(what)),
+            (pem.replace('\n', "").into_bytes(), PemError::OneLine(what)),
+            (pem.replace('\n', " ").into_bytes(), PemError::OneLine(what)),
+            (encrypted.into_bytes(), PemError::Encrypted),
+            (legacy.into(), PemError::Encrypted),
+            (key.serialize_der(), PemError::Der("pkey")),
             (
                 b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".to_vec(),
-                PemError::UnsupportedKey,
+                PemError::UnusableKey,
             ),
-            (b"-----BEGIN X\nAAAA\n".to_vec(), PemError::BadBegin("-----BEGIN X".to_owned())),
         ];
         each_row(&rows, |(bytes, expected)| {
-            assert_eq!(read_private_key(bytes).unwrap_err(), *expected);
+            let error = read_private_key(bytes).unwrap_err();
+            assert_eq!(error, *expected);
+            // The longest word of a key that an error repeats.
+            let said = error.to_string();
+            assert!(
+                !pem.lines().any(|it| it.len() > 20 && !it.contains("---") && said.contains(it))
+            );
         });
     }
 
@@ -155,11 +213,15 @@ mod tests {
         assert_eq!(read_certificates(b"hello").unwrap_err(), PemError::Missing("certificate"));
         let missing = PemError::Missing("revocation list");
         assert_eq!(read_revocation_lists(pem.as_bytes()).unwrap_err(), missing);
-        // One that is cut does not go unnoticed behind a whole one.
-        let cut = format!("{pem}{}", pem.split("-----END").next().unwrap());
+        // One that is cut does not go unnoticed behind a whole one; where one is enough, it does.
+        let cut = format!("{pem}{}", pem.replace("MI", "!!"));
         assert_eq!(
             read_certificates(cut.as_bytes()).unwrap_err(),
-            PemError::Cut("CERTIFICATE".to_owned())
+            PemError::BadBase64("certificate")
         );
+        assert!(read_certificate(cut.as_bytes()).is_ok());
+        // An encrypted key beside it has lines that are not base64.
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nA\n-----END RSA PRIVATE KEY-----\n";
+        assert_eq!(read_certificates(format!("{key}{pem}{key}").as_bytes()).unwrap().len(), 1);
     }
 }

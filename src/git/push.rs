@@ -25,8 +25,11 @@ use super::transport::{Attempt, LOCAL_PUSH, NeededRefs, check_owner, git_is_here
 use super::working_tree::{CheckedOut, recover_all, wait_for_others};
 use crate::model::CommitId;
 
-/// The ref that names what is pushed.
-const OUTGOING: &str = "refs/clade/outgoing";
+/// The ref that names a commit while it is pushed: of each another one, since several processes may push from one
+/// repository.
+fn outgoing(commit: CommitId) -> String {
+    format!("refs/clade/outgoing-{commit}")
+}
 
 impl Mirror {
     /// Brings to the disk what was pushed to a branch since a commit, or its last commit alone, if the remote is a
@@ -218,7 +221,8 @@ fn push_from(
     };
     // Naming a commit that is damaged does not say so.
     let read = repository.odb().and_then(|it| it.read(oid(commit)).map(drop));
-    let named = read.and_then(|()| repository.reference(OUTGOING, oid(commit), true, "push"));
+    let name = outgoing(commit);
+    let named = read.and_then(|()| repository.reference(&name, oid(commit), true, "push"));
     let mut outlet = match named.and_then(|_| repository.remote_anonymous(&address)) {
         Ok(outlet) => outlet,
         Err(error) => return Ok(unsent(error)),
@@ -226,7 +230,10 @@ fn push_from(
     let output = RemoteOutput::default();
     let mut options = PushOptions::new();
     options.remote_callbacks(output.callbacks(expected));
-    let pushed = outlet.push(&[format!("{OUTGOING}:{branch}")], Some(&mut options));
+    let pushed = outlet.push(&[format!("{name}:{branch}")], Some(&mut options));
+    if let Err(error) = repository.find_reference(&name).and_then(|mut it| it.delete()) {
+        tracing::debug!(reference = name, error = error.message(), "a ref is left behind");
+    }
     drop(options);
     let report = output.report(remote, &attempt, pushed)?;
     Ok(match (report, remote.directory()) {
@@ -406,6 +413,13 @@ impl Repository {
         let report = push_once(self, &remote, options, branch, commit, expected);
         // A hook that hangs after the branch has moved changes nothing about that.
         let shown = ShownBranch::here(self, branch, commit, expected);
-        outcome(report, shown, PushPlace::Here)
+        let is_elsewhere = report == PushReport::Accepted && shown != ShownBranch::Ours;
+        outcome(report, shown, PushPlace::Here)?;
+        if is_elsewhere {
+            // A hook may do that, as one that writes the commit again.
+            let message = "the push succeeded, and the branch does not have the commit";
+            return Err(PushError::Unknown(FetchError::new(FetchFailure::Other, message)));
+        }
+        Ok(())
     }
 }

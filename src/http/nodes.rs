@@ -33,9 +33,9 @@ use crate::store::{self, CheckIns, NodeRange, StoreError};
 const HISTORY_BYTES: usize = 8 << 20;
 
 /// The most values of them: each takes more memory than its text.
-const HISTORY_VALUES: usize = 40_000;
+const HISTORY_VALUES: usize = 100_000;
 
-/// From how many bytes on memory is reserved for changes that are read at once, and the next ones are read one at a time.
+/// From how many bytes on, or a hundredth of so many values, memory is reserved, and changes are read one at a time.
 const LARGE_PART: usize = 1 << 20;
 
 /// How many nodes or changes a page has unless the request says how many.
@@ -174,14 +174,17 @@ fn changes(
         }));
         let new = found.get(first_new..).unwrap_or_default();
         let size = JsonSize::of(&new);
+        let was_small = !total.is_large();
         total = JsonSize { bytes: total.bytes + size.bytes, values: total.values + size.values };
-        if total.bytes > HISTORY_BYTES || total.values > HISTORY_VALUES {
+        // One alone comes however large it is: what is before it could not be asked for otherwise.
+        if found.len() > 1 && (total.bytes > HISTORY_BYTES || total.values > HISTORY_VALUES) {
             return Err(ApiError::history_too_large(HISTORY_BYTES));
         }
-        if size.bytes > LARGE_PART && !room.admits(size.bytes, size.values) {
+        // At once for all: requests that waited for more while they keep some would wait for each other.
+        if was_small && total.is_large() && !room.admits(HISTORY_BYTES, HISTORY_VALUES) {
             return Err(ApiError::busy());
         }
-        at_once = if size.bytes > LARGE_PART { 1 } else { CHANGES.min(2 * at_once) };
+        at_once = if size.is_large() { 1 } else { CHANGES.min(2 * at_once) };
     }
     if found.is_empty() && check_ins.node(name, &MemoryReservation::for_rows())?.is_none() {
         return Ok(None);
@@ -198,6 +201,10 @@ struct JsonSize {
 }
 
 impl JsonSize {
+    fn is_large(self) -> bool {
+        self.bytes > LARGE_PART || self.values > LARGE_PART / 100
+    }
+
     fn of(value: &impl Serialize) -> Self {
         let mut size = Self::default();
         // To count does not fail.

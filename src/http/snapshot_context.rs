@@ -115,6 +115,9 @@ pub(super) type MatchedGroups = Result<Vec<GroupIndex>, ClassificationError>;
 enum SnapshotChoice {
     /// The controller of this daemon or of another replica: it is followed, or was live, and the node gets what it says.
     Controller,
+    /// Another replica, by a commit that this one never followed: the node gets what it says, and what that was is not known
+    /// here.
+    Elsewhere,
     /// The client, which asks what another commit would say.
     Client,
 }
@@ -161,7 +164,10 @@ impl Named {
                 })?;
                 match found {
                     FollowedSnapshot::Found(snapshot) => Ok((SnapshotChoice::Controller, snapshot)),
-                    _ if asker.reads => by_client(controller.snapshot_from_elsewhere(commit)),
+                    _ if asker.reads => {
+                        let found = controller.snapshot_from_elsewhere(commit)?;
+                        Ok((SnapshotChoice::Elsewhere, found))
+                    }
                     FollowedSnapshot::Ahead => Err(LookupError::NotHereYet(commit).into()),
                     FollowedSnapshot::Beside => Err(asker.denied()),
                 }
@@ -226,17 +232,17 @@ impl SnapshotContext {
     /// Returns whether the node itself gets the answer: of a question about another commit that a client chose, neither the
     /// answer nor the facts are kept, which are those of that question.
     pub(super) fn is_of_node(&self) -> bool {
-        self.choice == SnapshotChoice::Controller
+        self.choice != SnapshotChoice::Client
     }
 
-    /// Returns what a check-in keeps of the answer.
+    /// Returns what a check-in keeps of the answer; nothing of one by a commit that was not followed.
     pub(super) fn answered(&self, groups: &MatchedGroups, certname: Certname) -> Option<Answered> {
         let groups = match groups {
             Ok(groups) => Ok(groups.as_slice().into()),
             Err(error) => Err(error.clone()),
         };
         let answered = Answered { snapshot: Arc::clone(&self.snapshot), groups, certname };
-        self.is_of_node().then_some(answered)
+        (self.choice == SnapshotChoice::Controller).then_some(answered)
     }
 
     /// Writes the classified document of a node that some groups match, parents first.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
@@ -249,13 +249,54 @@ struct FileDocuments {
 impl FileDocuments {
     fn of(file: &FileReading) -> Self {
         let documents: Vec<Digested> = file.groups().iter().map(Digested::of).collect();
-        let is_whole = documents.iter().all(|it| it.group().is_some())
+        let is_whole = file.is_of_groups()
+            && documents.iter().all(|it| it.group().is_some())
             && file.diagnostics.iter().all(|it| it.severity != Severity::Error);
         Self { path: Arc::clone(&file.path), documents, is_whole }
     }
 
     fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.documents.iter().filter_map(Digested::group)
+    }
+}
+
+/// The documents that all files of a commit have of each group: in commits that are not valid one may have several.
+struct DocumentCounts {
+    of_groups: HashMap<GroupId, usize>,
+    /// The files that cannot be read as a whole.
+    unread: HashSet<Arc<str>>,
+}
+
+impl DocumentCounts {
+    fn of(files: &[FileDocuments]) -> Self {
+        let mut all = Self { of_groups: HashMap::new(), unread: HashSet::new() };
+        all.replace(&[], files);
+        all
+    }
+
+    /// Takes files in, in the place of others.
+    fn replace(&mut self, old: &[FileDocuments], new: &[FileDocuments]) {
+        for file in old {
+            self.unread.remove(&file.path);
+            for group in file.groups() {
+                if let Some(count) = self.of_groups.get_mut(&group) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+        }
+        for file in new {
+            if !file.is_whole {
+                self.unread.insert(Arc::clone(&file.path));
+            }
+            for group in file.groups() {
+                *self.of_groups.entry(group).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns whether no file has a group, as far as is known: one that cannot be read may have any.
+    fn lacks(&self, group: GroupId) -> bool {
+        self.unread.is_empty() && self.of_groups.get(&group).is_none_or(|it| *it == 0)
     }
 }
 
@@ -267,6 +308,8 @@ struct Walk<'w> {
     at: Option<CommitId>,
     layout: Layout,
     history: Arc<History>,
+    /// What all files of that commit have, once that was asked for.
+    documents: Option<DocumentCounts>,
     /// Whether everything that there is came with a commit that was walked.
     is_whole: bool,
 }
@@ -274,7 +317,7 @@ struct Walk<'w> {
 impl<'w> Walk<'w> {
     fn begin(edits: &'w EditHistory, repository: &'w Repository, is_whole: bool) -> Self {
         let (layout, history) = (Layout::default(), Arc::default());
-        Self { edits, repository, at: None, layout, history, is_whole }
+        Self { edits, repository, at: None, layout, history, documents: None, is_whole }
     }
 
     fn from(
@@ -293,17 +336,21 @@ impl<'w> Walk<'w> {
         // A commit that is too large never answers, and is left out.
         let meter = Arc::new(Meter::new(self.edits.store.budget()));
         let directory = self.edits.source.path();
-        let layout = self.edits.source.layout(self.repository, commit)?;
+        // Such a commit never answers, and says nothing of where groups are.
+        let layout = self.edits.source.sound_layout(self.repository, commit)?;
+        let layout = layout.unwrap_or_else(|| self.layout.clone());
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
         let groups =
             self.read_each(&changed, &layout, FileKind::Groups, &meter, FileDocuments::of)?;
-        let removed = self.removed(before, commit, &layout, &groups)?;
+        // It is kept with the commit: where this one is left out, it is counted again.
+        let (removed, documents) = self.removed(before, commit, &layout, &groups)?;
         let is_catalogue = |it: &FileReading| it.is_catalogue();
         let catalogues = if before == self.at {
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         } else {
             // Another layout or policy does not count as an edit of what stays as it was.
+            let meter = Arc::new(Meter::new(self.edits.store.budget()));
             let changed = self.repository.changed_files(self.at, commit, directory, &meter)?;
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         };
@@ -321,6 +368,7 @@ impl<'w> Walk<'w> {
             history.take_catalogue(made);
         }
         self.at = Some(commit);
+        self.documents = documents;
         self.layout = layout;
         Ok(())
     }
@@ -328,39 +376,56 @@ impl<'w> Walk<'w> {
     /// Returns the groups whose documents a commit does not have any more, given the files that differ from another
     /// commit, or all where there is none to compare with.
     fn removed(
-        &self,
+        &mut self,
         before: Option<CommitId>,
         commit: CommitId,
         layout: &Layout,
-        files: &[FileDocuments],
-    ) -> Result<Vec<GroupId>, FilesError> {
-        let Some(before) = before else { return Ok(self.missing_in(files)) };
-        let meter = || Arc::new(Meter::new(self.edits.store.budget()));
-        let read = |entries: &[TreeEntry], meter: &Arc<Meter>| {
-            self.read_each(entries, layout, FileKind::Groups, meter, FileDocuments::of)
+        new: &[FileDocuments],
+    ) -> Result<(Vec<GroupId>, Option<DocumentCounts>), FilesError> {
+        let directory = self.edits.source.path();
+        let meter = Arc::new(Meter::new(self.edits.store.budget()));
+        let old = match before {
+            Some(before) => {
+                let old = self.repository.changed_files(Some(commit), before, directory, &meter)?;
+                Some(self.read_each(&old, layout, FileKind::Groups, &meter, FileDocuments::of)?)
+            }
+            None => None,
         };
-        let (directory, of_old, of_all) = (self.edits.source.path(), meter(), meter());
-        let old = self.repository.changed_files(Some(commit), before, directory, &of_old)?;
-        let old = read(&old, &of_old)?;
-        let unread: HashSet<&str> =
-            files.iter().filter(|it| !it.is_whole).map(|it| &*it.path).collect();
-        let old = old.iter().filter(|it| !unread.contains(&*it.path));
-        if old.clone().any(|it| !it.is_whole) {
-            // Which groups were in it when it could be read is not known.
-            let all = self.repository.changed_files(None, commit, directory, &of_all)?;
-            return Ok(self.missing_in(&read(&all, &of_all)?));
+        let known = self.documents.take();
+        let Some(old) = old else {
+            let all = DocumentCounts::of(new);
+            return Ok((self.lacking(&all), Some(all)));
+        };
+        let known = known.map(|mut all| {
+            all.replace(&old, new);
+            all
+        });
+        let kept: HashSet<GroupId> = new.iter().flat_map(FileDocuments::groups).collect();
+        let mut went = old.iter().flat_map(FileDocuments::groups);
+        if old.iter().all(|it| it.is_whole) && went.all(|it| kept.contains(&it)) {
+            return Ok((Vec::new(), known));
         }
-        let kept: HashSet<GroupId> = files.iter().flat_map(FileDocuments::groups).collect();
-        Ok(old.flat_map(FileDocuments::groups).filter(|it| !kept.contains(it)).collect())
+        // Another file may have the group, too.
+        let all = match known {
+            Some(all) => all,
+            None => {
+                let meter = Arc::new(Meter::new(self.edits.store.budget()));
+                let all = self.repository.changed_files(None, commit, directory, &meter)?;
+                let kind = FileKind::Groups;
+                DocumentCounts::of(&self.read_each(
+                    &all,
+                    layout,
+                    kind,
+                    &meter,
+                    FileDocuments::of,
+                )?)
+            }
+        };
+        Ok((self.lacking(&all), Some(all)))
     }
 
-    /// Returns the groups that none of all files of a commit has; none where one of them cannot be read.
-    fn missing_in(&self, files: &[FileDocuments]) -> Vec<GroupId> {
-        if files.iter().any(|it| !it.is_whole) {
-            return Vec::new();
-        }
-        let kept: HashSet<GroupId> = files.iter().flat_map(FileDocuments::groups).collect();
-        self.history.present().filter(|it| !kept.contains(it)).collect()
+    fn lacking(&self, all: &DocumentCounts) -> Vec<GroupId> {
+        self.history.present().filter(|it| all.lacks(*it)).collect()
     }
 
     /// Reads the files of a kind among some, but for those whose reading a snapshot has, and keeps of each what

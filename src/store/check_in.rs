@@ -1,11 +1,12 @@
 //! One check-in, and how it is written.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use super::error::StoreError;
 use super::row_text::RowText;
@@ -237,6 +238,8 @@ pub(super) struct Row {
 pub(super) struct QueuedRow {
     row: Arc<Row>,
     form: QueuedForm,
+    /// The digest of what its answer depends on, once it was asked for.
+    mentioned: OnceLock<Option<[u8; 32]>>,
 }
 
 /// In which form the facts of a check-in wait.
@@ -487,7 +490,7 @@ fn is_same_json(one: &str, other: &str) -> bool {
 
 impl From<Row> for QueuedRow {
     fn from(row: Row) -> Self {
-        Self { row: Arc::new(row), form: QueuedForm::Stored }
+        Self { row: Arc::new(row), form: QueuedForm::Stored, mentioned: OnceLock::new() }
     }
 }
 
@@ -502,7 +505,7 @@ impl From<Received<'_>> for QueuedRow {
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
         let row = Arc::new(Row { body, facts_end, origin, facts, said, answered });
-        Self { row, form: QueuedForm::Sent(form) }
+        Self { row, form: QueuedForm::Sent(form), mentioned: OnceLock::new() }
     }
 }
 
@@ -545,9 +548,18 @@ impl QueuedRow {
 
     /// Returns whether another of the node with a name has the same facts and trusted data that its answer depends on.
     pub(super) fn mentions_as(&self, other: &Self, name: &str) -> bool {
-        let Some(answered) = self.answered() else { return false };
-        let mentioned = |it: &Self| it.row.mentioned(name, answered.snapshot.mentioned()).ok();
-        mentioned(self).is_some_and(|it| mentioned(other) == Some(it))
+        self.mentioned(name).is_some_and(|it| other.mentioned(name) == Some(it))
+    }
+
+    /// Returns a digest of the facts and trusted data of the node with a name that its answer depends on; none if they are
+    /// not known. It is found out once.
+    pub(super) fn mentioned(&self, name: &str) -> Option<[u8; 32]> {
+        *self.mentioned.get_or_init(|| {
+            let Node { fact, trusted, .. } =
+                self.row.mentioned(name, self.answered()?.snapshot.mentioned()).ok()?;
+            let text = serde_json::to_vec(&FactsBody { fact, trusted }).ok()?;
+            Some(Sha256::digest(text).into())
+        })
     }
 
     /// Returns what it was answered.

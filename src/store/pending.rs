@@ -57,6 +57,14 @@ impl Pending {
     ) -> usize {
         let keeping = if receipt.is_some() { Keeping::Promised } else { Keeping::Noted };
         let fresh = Fresh::new(row, keeping);
+        // What facts say of values is read before others have to wait for the queue.
+        if fresh.row.answered().is_some_and(|it| !it.is_decided_for(name)) {
+            let waiting = self.queue().last(name);
+            if let Some(waiting) = waiting {
+                waiting.mentioned(name);
+                fresh.row.mentioned(name);
+            }
+        }
         let mut queue = self.queue();
         // The writer sleeps until there is something, and then waits for more: waking it each time
         // would cost more than all the rest.

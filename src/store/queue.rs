@@ -226,6 +226,11 @@ impl CheckInQueue {
         writing.chain(waiting).cloned().collect()
     }
 
+    /// Returns the last check-in of a node that waits.
+    pub(super) fn last(&self, name: &str) -> Option<Arc<QueuedRow>> {
+        Some(Arc::clone(&self.nodes.get(name)?.check_ins.last()?.fresh.row))
+    }
+
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
     /// [`Self::written`]. While check-ins are written, their facts and what rules mention of them are in memory
     /// several times, so those of one node are taken some at a time.

@@ -50,6 +50,11 @@ impl FileReading {
         self.cost.counts()
     }
 
+    /// Returns whether the file could be read as one of node groups, however few.
+    pub fn is_of_groups(&self) -> bool {
+        matches!(self.parts, FileParts::Groups(_))
+    }
+
     /// Returns the node groups of the file.
     pub fn groups(&self) -> &[GroupFile] {
         match &self.parts {

@@ -89,12 +89,22 @@ fn as_written(schema: &Value) -> Value {
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|it| !it.as_str().is_some_and(|it| FILLED_IN.contains(&it)));
     }
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        for key in ["parent", "rule"] {
-            if let Some(property) = properties.get_mut(key) {
-                *property = Value::Bool(true);
+    let Value::Object(fields) = &mut schema else { return schema };
+    if let Value::Object(properties) =
+        fields.entry("properties").or_insert_with(|| Value::Object(Map::new()))
+    {
+        for (key, property) in properties.iter_mut() {
+            match key.as_str() {
+                "parent" | "rule" => *property = Value::Bool(true),
+                // A null stands for the default.
+                key if FILLED_IN.contains(&key) => {
+                    *property = json!({"anyOf": [{"type": "null"}, property.take()]});
+                }
+                _ => {}
             }
         }
+        // The API has it in the rule.
+        properties.entry("pinned").or_insert(Value::Bool(true));
     }
     schema
 }

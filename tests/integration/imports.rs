@@ -71,10 +71,11 @@ fn what_cannot_be_read_or_committed_is_not_written() {
         run(&["import", file.to_str().unwrap(), path.to_str().unwrap()])
     };
     std::fs::create_dir_all(made("outside")).unwrap();
-    for repository in ["linked", "git", "settings", "kept"] {
+    for repository in ["linked", "below/groups", "git", "settings", "kept"] {
         std::fs::create_dir_all(made(repository)).unwrap();
     }
     std::os::unix::fs::symlink(made("outside"), made("linked/a")).unwrap();
+    std::os::unix::fs::symlink(made("outside"), made("below/groups/web")).unwrap();
     std::fs::write(made("linked/clade.yaml"), "groups: a/b\n").unwrap();
     std::fs::write(made("git/clade.yaml"), "groups: .git/g\n").unwrap();
     // It is found only after the groups are written.
@@ -83,6 +84,7 @@ fn what_cannot_be_read_or_committed_is_not_written() {
     std::fs::write(made("settings/groups/README.md"), "# Groups\n").unwrap();
     for (repository, expected) in [
         ("linked", "/linked/a` is not a directory, and Clade follows no links"),
+        ("below", "/below/groups` has YAML files or links already"),
         ("git", "/git/.git` is git's own"),
         ("settings", "/settings/clade.yaml`"),
     ] {
@@ -119,7 +121,7 @@ fn groups_go_where_the_layout_says() {
     for (files, expected) in [
         (
             &[("clade.yaml", "groups: mine\n"), ("mine/a.yaml", "name: A\n")][..],
-            "/mine` has YAML files already: remove them",
+            "/mine` has YAML files or links already: remove them",
         ),
         (&[("clade.yaml", "groups: /srv\n")], "/clade.yaml:1:9: `/srv` is not a directory below"),
         (&[("clade.yaml", "groups: [\n")], "/clade.yaml:1:9: "),

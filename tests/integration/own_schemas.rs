@@ -295,7 +295,7 @@ fn one_schema_for_editors_has_all_of_it() {
 fn the_schema_for_editors_accepts_what_is_valid() {
     let directory = tempfile::tempdir().unwrap();
     let schemas = "schemas:\n  group: g.yaml\n  variables: v.yaml\n  config_data: {\"*\": v.yaml}\n  classes: {p: v.yaml, q: w.yaml}\n";
-    let group = "required: [environment, parent, description]\nproperties:\n  rule: {type: array}\n  parent: {format: uuid}\n  environment: {enum: [production]}\n";
+    let group = "required: [environment, parent, description]\nadditionalProperties: false\nproperties:\n  name: {}\n  id: {}\n  description: {}\n  environment_trumps: {}\n  classes: {type: object}\n  variables: {type: object}\n  config_data: {}\n  rule: {type: array}\n  parent: {format: uuid}\n  environment: {enum: [production]}\n";
     for (path, text) in [
         ("clade.yaml", schemas),
         ("g.yaml", group),
@@ -310,6 +310,7 @@ fn the_schema_for_editors_accepts_what_is_valid() {
     for (group, is_valid) in [
         ("name: A\ndescription: d\nrule: os.family = Debian\n", true),
         ("name: A\ndescription: d\nparent: All Nodes\npinned: [x]\n", true),
+        ("name: A\ndescription: d\nclasses: null\nvariables: null\n", true),
         ("name: A\n", false),
         ("name: A\ndescription: d\nenvironment: test\n", false),
         ("name: A\ndescription: d\nvariables: {}\nconfig_data: {p: {}, q: null}\n", true),

@@ -9,7 +9,7 @@ use super::arguments::EncSettings;
 use super::input::read_if_there;
 use super::puppet::Puppet;
 use crate::cli::serve::EncFacts;
-use crate::config::read_certificates;
+use crate::config::read_certificate;
 use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, newest_facts, trusted_data};
 use crate::model::{Map, Node, Value};
 
@@ -91,9 +91,8 @@ fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<(PathBuf, Ce
     let path = directory.join(format!("{}.pem", enc.node));
     let what = || format!("cannot use the certificate in `{}`", path.display());
     let Some(bytes) = read_if_there(&path).with_context(what)? else { return Ok(None) };
-    let chain = read_certificates(&bytes).with_context(what)?;
-    let der = chain.first().with_context(what)?;
-    let Some(read) = CertificateFacts::read(der, &extension_names(enc, puppet)?) else {
+    let der = read_certificate(&bytes).with_context(what)?;
+    let Some(read) = CertificateFacts::read(&der, &extension_names(enc, puppet)?) else {
         bail!("{}: its common name cannot be read", what());
     };
     if read.certname != enc.node {

@@ -1,6 +1,7 @@
 //! The directory that the groups of an export are written into.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -24,7 +25,7 @@ impl ImportTarget {
         check_directories(repository, &layout.groups)?;
         if has_yaml(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
             bail!(
-                "`{}` has YAML files already: remove them, or name another directory for the repository",
+                "`{}` has YAML files or links already: remove them, or name another directory for the repository",
                 path.display()
             );
         }
@@ -46,9 +47,13 @@ impl ImportTarget {
                 path.display()
             );
         }
-        self.write_files(hierarchy, &files).and_then(|()| then()).inspect_err(|_| {
+        let mut made = Vec::new();
+        self.write_files(hierarchy, &files, &mut made).and_then(|()| then()).inspect_err(|_| {
             // Half of the groups would be another estate, and in the way of the next attempt.
-            self.remove_files(&files);
+            for path in made.iter().rev() {
+                // A directory that has something else in it by now stays.
+                std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)).ok();
+            }
         })?;
         Ok(files.len())
     }
@@ -61,27 +66,27 @@ impl ImportTarget {
         self.layout.kind_of(&file) == Some(FileKind::Groups)
     }
 
-    /// Removes the files that were written, and the directories that are empty without them.
-    fn remove_files(&self, files: &[(PathBuf, GroupIndex)]) {
-        for (path, _) in files.iter().rev() {
-            std::fs::remove_file(self.path.join(path)).ok();
-            let above = path.ancestors().skip(1).map(|it| self.path.join(it));
-            // One that has something else in it stays.
-            let _ = above.take_while(|it| std::fs::remove_dir(it).is_ok()).count();
-        }
-    }
-
-    fn write_files(&self, hierarchy: &Hierarchy, files: &[(PathBuf, GroupIndex)]) -> Result<()> {
+    /// Writes each group into a file that is not there yet; notes all files and directories that it makes.
+    fn write_files(
+        &self,
+        hierarchy: &Hierarchy,
+        files: &[(PathBuf, GroupIndex)],
+        made: &mut Vec<PathBuf>,
+    ) -> Result<()> {
         let parents = ParentNames::of(hierarchy, hierarchy.groups());
         for (path, index) in files {
             let path = self.path.join(path);
             if let Some(parent) = path.parent() {
+                let absent: Vec<&Path> = parent.ancestors().take_while(|it| !it.exists()).collect();
+                made.extend(absent.iter().rev().map(|it| it.to_path_buf()));
                 std::fs::create_dir_all(parent)
                     .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
             }
             let text = new_document(hierarchy.group(*index), &parents);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
+            let what = || format!("cannot write `{}`", path.display());
+            let mut file = File::create_new(&path).with_context(what)?;
+            made.push(path.clone());
+            file.write_all(text.as_bytes()).with_context(what)?;
         }
         Ok(())
     }
@@ -113,7 +118,7 @@ fn check_directories(repository: &Path, directory: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a directory, if it is there, has YAML files in it or below.
+/// Returns whether a directory, if it is there, has YAML files or links in it or below.
 fn has_yaml(directory: &Path) -> io::Result<bool> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -123,7 +128,8 @@ fn has_yaml(directory: &Path) -> io::Result<bool> {
         let entry = entry?;
         let path = entry.path();
         let is_yaml = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
-        if is_yaml || (entry.file_type()?.is_dir() && has_yaml(&path)?) {
+        let kind = entry.file_type()?;
+        if is_yaml || kind.is_symlink() || (kind.is_dir() && has_yaml(&path)?) {
             return Ok(true);
         }
     }

@@ -51,7 +51,7 @@ errors! {
     /// Of what explanations show.
     ExplanationErrors { PayloadTooLarge: "the comparisons show over 16 MiB of facts, or what the leaf groups inherit takes over 32 MiB of memory" }
     /// Of histories.
-    HistoryErrors { PayloadTooLarge: "the changes have over 8 MiB or 40,000 values: ask for fewer with `limit`" }
+    HistoryErrors { PayloadTooLarge: "the changes have over 8 MiB or 100,000 values: ask for fewer with `limit`" }
     /// Of facts that the request does not bring along.
     FactsErrors {
         StorageFailed: "stored facts cannot be read",

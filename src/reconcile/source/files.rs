@@ -2,10 +2,11 @@
 
 use super::Source;
 use crate::changeset::PathKind;
+use crate::diagnostic::Severity;
 use crate::git::{EntryKind, FilesError, ReadError, Repository};
 use crate::model::{Budget, CommitId};
 use crate::reconcile::tree_files::SETTINGS_FILES;
-use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
+use crate::validation::{FileReading, Layout, SourceContent, SourceFile, read_layout};
 
 impl Source {
     /// Returns the path in the repository of a file, given from the root of the groups.
@@ -61,7 +62,7 @@ impl Source {
         Ok(names.into_iter().map(|(name, it)| (name, kind(it))).collect())
     }
 
-    /// Returns the layout and policy of a commit.
+    /// Returns the layout and policy of a commit; where their file has errors, what of it can be read.
     ///
     /// # Errors
     ///
@@ -71,13 +72,36 @@ impl Source {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Layout, ReadError> {
+        Ok(self.settings(repository, commit)?.0)
+    }
+
+    /// Returns the layout and policy of a commit, if their file has no errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::layout`].
+    pub(in crate::reconcile) fn sound_layout(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Option<Layout>, ReadError> {
+        let (layout, reading) = self.settings(repository, commit)?;
+        let mut findings = reading.iter().flat_map(|it| &it.diagnostics);
+        Ok(findings.all(|it| it.severity != Severity::Error).then_some(layout))
+    }
+
+    fn settings(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<(Layout, Option<FileReading>), ReadError> {
         for path in SETTINGS_FILES {
             if let Some(text) = self.text(repository, commit, path)? {
                 let content = SourceContent::Bytes(text.into_bytes().into());
-                return Ok(read_layout(&[SourceFile { path: path.into(), content }]).0);
+                return Ok(read_layout(&[SourceFile { path: path.into(), content }]));
             }
         }
-        Ok(read_layout(&[]).0)
+        Ok(read_layout(&[]))
     }
 }
 

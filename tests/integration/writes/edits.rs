@@ -91,6 +91,27 @@ fn the_root_group_counts_when_its_file_goes_and_comes_back() {
     assert_eq!(stale.status, 409, "{}", stale.body);
 }
 
+/// Such commits never answer: what is read by them is as it was before.
+#[test]
+fn settings_that_cannot_be_read_and_second_documents_are_no_edits() {
+    let a = format!("name: A\nid: {A}\n");
+    let hub = Hub::new(&[("README.md", "# Groups\n")]);
+    let settings = "groups: mine\n";
+    commit(&hub, 1, &[("clade.yaml", settings), ("mine/a.yaml", &a), ("mine/b.yaml", "name: B\n")]);
+    commit(&hub, 2, &[("clade.yaml", "groups: [mine\n")]);
+    commit(&hub, 3, &[("clade.yaml", settings)]);
+    commit(&hub, 4, &[("mine/again.yaml", &a)]);
+    commit(&hub, 5, &[("mine/again.yaml", "")]);
+    // Moved, and not to be read there for a while.
+    commit(&hub, 6, &[("mine/a.yaml", ""), ("mine/c.yaml", &format!("{a}---\nx: [\n"))]);
+    commit(&hub, 7, &[("mine/c.yaml", &a)]);
+    commit(&hub, 8, &[("clade.yaml", "groups: mine\ninterpolate: true\n")]);
+    let daemon = hub.serve(&[]);
+    wait(&daemon);
+    let of_a = daemon.get(&path(A)).json();
+    assert_eq!(edits(&of_a), (Some(1), Some("2024-01-01T00:01:00.000Z")));
+}
+
 /// The console wraps each rule, and clients compare what they sent with what they read.
 #[test]
 fn a_rule_is_read_as_it_was_sent_whatever_the_notation_of_its_file() {

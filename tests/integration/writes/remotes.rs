@@ -97,6 +97,42 @@ fn a_hook_that_refuses_to_move_refs_is_told_as_any_other() {
     }
 }
 
+/// Both push from the repository itself, where one must not name its commit as the other does.
+#[test]
+fn two_daemons_in_place_on_a_repository_with_hooks_push_their_own() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    hub.hook("pre-receive", "cat > /dev/null; sleep 0.05");
+    let start = || Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    let daemons = [start(), start()];
+    let write = |(number, daemon): (usize, &Daemon)| -> Vec<String> {
+        let path = |at: usize| format!("/v1/groups/000000{number}{at}-1111-4111-8111-111111111111");
+        let done = (0..8).map(|at| {
+            let body = json!({"name": format!("n{number}{at}"), "parent": ROOT, "classes": {}});
+            daemon.request("PUT", &path(at), &body.to_string())
+        });
+        let done = done.filter(|it| it.status == 201);
+        done.map(|it| it.header("X-Clade-Commit").unwrap().to_owned()).collect()
+    };
+    let written: Vec<String> = std::thread::scope(|scope| {
+        let threads = daemons.iter().enumerate().map(|it| scope.spawn(move || write(it)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().flat_map(|it| it.join().unwrap()).collect()
+    });
+    assert!(written.len() > 4, "{written:?}");
+    let mut walk = hub.inner.revwalk().unwrap();
+    walk.push_head().unwrap();
+    let on_branch: Vec<String> = walk.map(|it| it.unwrap().to_string()).collect();
+    for commit in written {
+        assert!(on_branch.contains(&commit), "{commit} is not on the branch");
+    }
+    // What names a commit while it is pushed is gone.
+    let left = hub.inner.references_glob("refs/clade/outgoing*").unwrap().count();
+    assert_eq!(left, 0);
+}
+
 /// git removes the locks of refs at SIGTERM; those that a killed one left kept everyone from pushing.
 #[test]
 fn a_push_that_takes_too_long_leaves_no_locks() {
