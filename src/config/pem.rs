@@ -119,7 +119,7 @@ fn sections(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, PemError> {
         let mark = line.trim_ascii();
         let is_mark = |name: &str| {
             let label = mark.strip_prefix(name.as_bytes()).and_then(|it| it.strip_suffix(b"-----"));
-            label.is_some_and(|it| it.ends_with(wanted.label.as_bytes()))
+            label.is_some_and(|it| it.ends_with(wanted.label.as_bytes()) && !it.contains(&b'-'))
         };
         open |= is_mark("-----BEGIN ");
         if open {

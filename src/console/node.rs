@@ -181,7 +181,7 @@ async fn changes(
     loop {
         match visit.get(&format!("{route}limit={limit}")).await {
             Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE && limit > 1 => {
-                limit /= 2
+                limit /= 2;
             }
             answer => return Ok((answer?, limit)),
         }
