@@ -40,7 +40,7 @@ pub enum PemError {
 }
 
 /// What is looked for in a file.
-struct Wanted {
+struct PemSection {
     name: &'static str,
     /// The command of OpenSSL that converts it.
     command: &'static str,
@@ -48,10 +48,12 @@ struct Wanted {
     label: &'static str,
 }
 
-const CERTIFICATE: Wanted = Wanted { name: "certificate", command: "x509", label: "CERTIFICATE" };
-const REVOCATION_LIST: Wanted =
-    Wanted { name: "revocation list", command: "crl", label: "X509 CRL" };
-const PRIVATE_KEY: Wanted = Wanted { name: "private key", command: "pkey", label: "PRIVATE KEY" };
+const CERTIFICATE: PemSection =
+    PemSection { name: "certificate", command: "x509", label: "CERTIFICATE" };
+const REVOCATION_LIST: PemSection =
+    PemSection { name: "revocation list", command: "crl", label: "X509 CRL" };
+const PRIVATE_KEY: PemSection =
+    PemSection { name: "private key", command: "pkey", label: "PRIVATE KEY" };
 
 /// Reads all certificates of a file, at least one.
 ///
@@ -104,7 +106,7 @@ pub fn read_private_key(bytes: &[u8]) -> Result<PrivateKeyDer<'static>, PemError
     Ok(key)
 }
 
-fn all<T: PemObject>(wanted: &Wanted, sections: &[u8]) -> Result<Vec<T>, PemError> {
+fn all<T: PemObject>(wanted: &PemSection, sections: &[u8]) -> Result<Vec<T>, PemError> {
     let found: Vec<T> = T::pem_slice_iter(sections)
         .collect::<Result<_, _>>()
         .map_err(|error| fault(&error, wanted))?;
@@ -112,22 +114,29 @@ fn all<T: PemObject>(wanted: &Wanted, sections: &[u8]) -> Result<Vec<T>, PemErro
 }
 
 /// Returns the sections of a file that are wanted: what else is in it, and whether that is damaged, does not count.
-fn sections(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, PemError> {
+fn sections(bytes: &[u8], wanted: &PemSection) -> Result<Vec<u8>, PemError> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut found = Vec::new();
-    let mut open = false;
-    for line in bytes.split_inclusive(|it| *it == b'\n') {
-        let mark = line.trim_ascii();
-        let is_mark = |name: &str| {
-            let label = mark.strip_prefix(name.as_bytes()).and_then(|it| it.strip_suffix(b"-----"));
-            label.is_some_and(|it| it.ends_with(wanted.label.as_bytes()) && !it.contains(&b'-'))
+    let mut end: Option<Vec<u8>> = None;
+    for line in bytes.split(|it| matches!(it, b'\n' | b'\r')) {
+        // Files that were put together may lack the line break between them.
+        let (line, next) = match memchr::memmem::find(line, b"----------") {
+            Some(at) => line.split_at_checked(at + 5).unwrap_or((line, b"")),
+            None => (line, &b""[..]),
         };
-        open |= is_mark("-----BEGIN ");
-        if open {
+        for line in [line, next] {
+            if end.is_none() {
+                end = end_of(line.trim_ascii(), wanted);
+            }
+            let Some(mark) = &end else { continue };
             found.extend_from_slice(line);
+            found.push(b'\n');
+            if line.trim_ascii().starts_with(mark) {
+                end = None;
+            }
         }
-        open &= !is_mark("-----END ");
     }
-    if open {
+    if end.is_some() {
         return Err(PemError::Cut(wanted.name));
     }
     if !found.is_empty() {
@@ -144,7 +153,14 @@ fn sections(bytes: &[u8], wanted: &Wanted) -> Result<Vec<u8>, PemError> {
     })
 }
 
-fn fault(error: &pem::Error, wanted: &Wanted) -> PemError {
+/// Returns the mark that ends a section, given the line that begins it.
+fn end_of(line: &[u8], wanted: &PemSection) -> Option<Vec<u8>> {
+    let label = line.strip_prefix(b"-----BEGIN ").and_then(|it| it.strip_suffix(b"-----"))?;
+    let is_it = label.ends_with(wanted.label.as_bytes()) && !label.contains(&b'-');
+    is_it.then(|| [b"-----END ", label, b"-----"].concat())
+}
+
+fn fault(error: &pem::Error, wanted: &PemSection) -> PemError {
     match error {
         pem::Error::NoItemsFound => PemError::Missing(wanted.name),
         pem::Error::MissingSectionEnd { .. } => PemError::Cut(wanted.name),
@@ -169,6 +185,10 @@ mod tests {
             pem.clone(),
             pem.replace('\n', "\r\n"),
             format!("{certificate}{pem}"),
+            format!("{}{pem}", certificate.trim_end()),
+            format!("\u{feff}{pem}"),
+            pem.replace('\n', "\r"),
+            pem.replace("END PRIVATE KEY-----", "END PRIVATE KEY----- # end"),
             format!("-----BEGIN EC PARAMETERS-----\n!\n-----END EC PARAMETERS-----\n{pem}"),
         ] {
             assert!(read_private_key(fine.as_bytes()).is_ok(), "{fine}");
@@ -209,6 +229,8 @@ mod tests {
         let pem = made.pem();
         let two = format!("{pem}text between\n{pem}");
         assert_eq!(read_certificates(two.as_bytes()).unwrap().len(), 2);
+        let joined = format!("{}{pem}", pem.trim_end());
+        assert_eq!(read_certificates(joined.as_bytes()).unwrap().len(), 2);
         assert_eq!(read_certificates(made.der()).unwrap_err(), PemError::Der("x509"));
         assert_eq!(read_certificates(b"hello").unwrap_err(), PemError::Missing("certificate"));
         let missing = PemError::Missing("revocation list");

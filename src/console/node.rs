@@ -139,11 +139,7 @@ async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
     let facts = format!("{fact:#}");
     // The history of a node that is not stored is empty.
     let (changes, shown_changes) = match &stored {
-        // A change that is too large for a page is no reason to show nothing of the node.
-        Some(_) => match changes(visit, &format!("{route}/history?"), CHANGES).await {
-            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => (Vec::new(), 1),
-            found => found?,
-        },
+        Some(_) => changes(visit, &format!("{route}/history?"), CHANGES).await?,
         None => (Vec::new(), CHANGES),
     };
     Ok(NodeView {

@@ -31,6 +31,9 @@ fn outgoing(commit: CommitId) -> String {
     format!("refs/clade/outgoing-{commit}")
 }
 
+/// For how many seconds at most a commit that was just made may be on its way.
+const LONGEST_PUSH: i64 = 3_600;
+
 impl Mirror {
     /// Brings to the disk what was pushed to a branch since a commit, or its last commit alone, if the remote is a
     /// repository of this machine.
@@ -222,8 +225,12 @@ fn push_from(
     // Naming a commit that is damaged does not say so.
     let read = repository.odb().and_then(|it| it.read(oid(commit)).map(drop));
     let name = outgoing(commit);
-    let named = read.and_then(|()| repository.reference(&name, oid(commit), true, "push"));
-    let mut outlet = match named.and_then(|_| repository.remote_anonymous(&address)) {
+    let outlet = read.and_then(|()| {
+        let outlet = repository.remote_anonymous(&address)?;
+        repository.reference(&name, oid(commit), true, "push")?;
+        Ok(outlet)
+    });
+    let mut outlet = match outlet {
         Ok(outlet) => outlet,
         Err(error) => return Ok(unsent(error)),
     };
@@ -394,6 +401,19 @@ impl Repository {
         if let Some((_lock, planned)) = MoveLock::take_over(&self.write_lock()) {
             planned.remove_ref_lock(self.inner().commondir());
         }
+        self.remove_outgoing();
+    }
+
+    /// Removes the names of commits that processes pushed which were killed. Another one may be pushing now.
+    fn remove_outgoing(&self) {
+        let now = jiff::Timestamp::now().as_second();
+        let names = self.inner().references_glob("refs/clade/outgoing*");
+        for mut name in names.into_iter().flatten().flatten() {
+            let time = name.peel_to_commit().map_or(0, |it| it.time().seconds());
+            if now.saturating_sub(time) > LONGEST_PUSH {
+                name.delete().ok();
+            }
+        }
     }
 
     fn write_lock(&self) -> PathBuf {
@@ -413,10 +433,13 @@ impl Repository {
         let report = push_once(self, &remote, options, branch, commit, expected);
         // A hook that hangs after the branch has moved changes nothing about that.
         let shown = ShownBranch::here(self, branch, commit, expected);
-        let is_elsewhere = report == PushReport::Accepted && shown != ShownBranch::Ours;
+        // Behind an existing branch; a new one may be merged and removed by a hook right away.
+        let is_elsewhere = report == PushReport::Accepted
+            && expected.is_some()
+            && matches!(shown, ShownBranch::Expected | ShownBranch::Other);
         outcome(report, shown, PushPlace::Here)?;
         if is_elsewhere {
-            // A hook may do that, as one that writes the commit again.
+            // A hook may do that, as one that moves the branch back.
             let message = "the push succeeded, and the branch does not have the commit";
             return Err(PushError::Unknown(FetchError::new(FetchFailure::Other, message)));
         }

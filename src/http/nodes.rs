@@ -181,7 +181,8 @@ fn changes(
             return Err(ApiError::history_too_large(HISTORY_BYTES));
         }
         // At once for all: requests that waited for more while they keep some would wait for each other.
-        if was_small && total.is_large() && !room.admits(HISTORY_BYTES, HISTORY_VALUES) {
+        let most = (HISTORY_BYTES.max(total.bytes), HISTORY_VALUES.max(total.values));
+        if was_small && total.is_large() && !room.admits(most.0, most.1) {
             return Err(ApiError::busy());
         }
         at_once = if size.is_large() { 1 } else { CHANGES.min(2 * at_once) };

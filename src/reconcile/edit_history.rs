@@ -249,7 +249,9 @@ struct FileDocuments {
 impl FileDocuments {
     fn of(file: &FileReading) -> Self {
         let documents: Vec<Digested> = file.groups().iter().map(Digested::of).collect();
-        let is_whole = file.is_of_groups()
+        // A link gives a warning, and a file that cannot be read an error, which the budget of findings may leave out.
+        let is_read = file.is_of_groups() || !file.diagnostics.is_empty();
+        let is_whole = is_read
             && documents.iter().all(|it| it.group().is_some())
             && file.diagnostics.iter().all(|it| it.severity != Severity::Error);
         Self { path: Arc::clone(&file.path), documents, is_whole }
@@ -406,22 +408,27 @@ impl<'w> Walk<'w> {
             return Ok((Vec::new(), known));
         }
         // Another file may have the group, too.
-        let all = match known {
-            Some(all) => all,
-            None => {
-                let meter = Arc::new(Meter::new(self.edits.store.budget()));
-                let all = self.repository.changed_files(None, commit, directory, &meter)?;
-                let kind = FileKind::Groups;
-                DocumentCounts::of(&self.read_each(
-                    &all,
-                    layout,
-                    kind,
-                    &meter,
-                    FileDocuments::of,
-                )?)
-            }
+        let Some(all) = known.or_else(|| self.documents_of(commit, layout).ok()) else {
+            // The commit is larger than its budget: what differs tells nearly always.
+            let went = old.iter().filter(|it| it.is_whole).flat_map(FileDocuments::groups);
+            let is_read = new.iter().all(|it| it.is_whole);
+            return Ok((went.filter(|it| is_read && !kept.contains(it)).collect(), None));
         };
         Ok((self.lacking(&all), Some(all)))
+    }
+
+    /// Counts the documents of all files of a commit.
+    fn documents_of(
+        &self,
+        commit: CommitId,
+        layout: &Layout,
+    ) -> Result<DocumentCounts, FilesError> {
+        let meter = Arc::new(Meter::new(self.edits.store.budget()));
+        let directory = self.edits.source.path();
+        let all = self.repository.changed_files(None, commit, directory, &meter)?;
+        let kind = FileKind::Groups;
+        let all = self.read_each(&all, layout, kind, &meter, FileDocuments::of)?;
+        Ok(DocumentCounts::of(&all))
     }
 
     fn lacking(&self, all: &DocumentCounts) -> Vec<GroupId> {

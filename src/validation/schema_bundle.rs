@@ -96,8 +96,8 @@ fn as_written(schema: &Value) -> Value {
         for (key, property) in properties.iter_mut() {
             match key.as_str() {
                 "parent" | "rule" => *property = Value::Bool(true),
-                // A null stands for the default.
-                key if FILLED_IN.contains(&key) => {
+                // A null says that there is none.
+                "description" | "classes" | "variables" | "config_data" => {
                     *property = json!({"anyOf": [{"type": "null"}, property.take()]});
                 }
                 _ => {}

@@ -47,13 +47,10 @@ impl ImportTarget {
                 path.display()
             );
         }
-        let mut made = Vec::new();
+        let mut made = MadePaths::default();
         self.write_files(hierarchy, &files, &mut made).and_then(|()| then()).inspect_err(|_| {
             // Half of the groups would be another estate, and in the way of the next attempt.
-            for path in made.iter().rev() {
-                // A directory that has something else in it by now stays.
-                std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)).ok();
-            }
+            made.remove();
         })?;
         Ok(files.len())
     }
@@ -71,24 +68,55 @@ impl ImportTarget {
         &self,
         hierarchy: &Hierarchy,
         files: &[(PathBuf, GroupIndex)],
-        made: &mut Vec<PathBuf>,
+        made: &mut MadePaths,
     ) -> Result<()> {
         let parents = ParentNames::of(hierarchy, hierarchy.groups());
         for (path, index) in files {
             let path = self.path.join(path);
             if let Some(parent) = path.parent() {
-                let absent: Vec<&Path> = parent.ancestors().take_while(|it| !it.exists()).collect();
-                made.extend(absent.iter().rev().map(|it| it.to_path_buf()));
-                std::fs::create_dir_all(parent)
+                made.make_directory(parent)
                     .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
             }
             let text = new_document(hierarchy.group(*index), &parents);
             let what = || format!("cannot write `{}`", path.display());
             let mut file = File::create_new(&path).with_context(what)?;
-            made.push(path.clone());
+            made.files.push(path.clone());
             file.write_all(text.as_bytes()).with_context(what)?;
         }
         Ok(())
+    }
+}
+
+/// What an import has made so far.
+#[derive(Default)]
+struct MadePaths {
+    files: Vec<PathBuf>,
+    /// Those above come first.
+    directories: Vec<PathBuf>,
+}
+
+impl MadePaths {
+    /// Makes a directory and those above it that are not there.
+    fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
+        if directory.as_os_str().is_empty() || directory.is_dir() {
+            return Ok(());
+        }
+        if let Some(above) = directory.parent() {
+            self.make_directory(above)?;
+        }
+        std::fs::create_dir(directory)?;
+        self.directories.push(directory.to_owned());
+        Ok(())
+    }
+
+    /// Removes it; a directory that has something else in it by now stays.
+    fn remove(&self) {
+        for file in &self.files {
+            std::fs::remove_file(file).ok();
+        }
+        for directory in self.directories.iter().rev() {
+            std::fs::remove_dir(directory).ok();
+        }
     }
 }
 

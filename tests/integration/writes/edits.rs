@@ -21,6 +21,19 @@ fn commit(hub: &Hub, minute: i64, files: &[(&str, &str)]) {
     hub.commit_as(&ada, &format!("Minute {minute}"), files);
 }
 
+/// Commits a symbolic link among the groups.
+fn commit_link(hub: &Hub) {
+    let head = hub.inner.head().unwrap().peel_to_commit().unwrap();
+    let blob = hub.inner.blob(b"../x.yaml").unwrap();
+    let mut update = git2::build::TreeUpdateBuilder::new();
+    update.upsert("groups/link.yaml", blob, git2::FileMode::Link);
+    let tree = update.create_updated(&hub.inner, &head.tree().unwrap()).unwrap();
+    let tree = hub.inner.find_tree(tree).unwrap();
+    let time = git2::Time::new(1_704_067_200, 60);
+    let ada = git2::Signature::new("Ada", "ada@example.com", &time).unwrap();
+    hub.inner.commit(Some("HEAD"), &ada, &ada, "Link", &tree, &[&head]).unwrap();
+}
+
 /// Returns the edit keys of an existing group.
 fn edits(group: &Value) -> (Option<u64>, Option<&str>) {
     assert!(group["name"].is_string(), "{group}");
@@ -79,6 +92,8 @@ fn the_history_of_a_group_is_in_every_answer_about_it() {
 fn the_root_group_counts_when_its_file_goes_and_comes_back() {
     let root = "name: All Nodes\nvariables: {dns: 1}\n";
     let hub = Hub::new(&[("groups/a.yaml", &format!("name: A\nid: {A}\n"))]);
+    // A link is none of the files that cannot be read.
+    commit_link(&hub);
     commit(&hub, 1, &[("groups/root.yaml", root)]);
     commit(&hub, 2, &[("groups/root.yaml", "")]);
     let daemon = hub.serve(&[]);
