@@ -72,6 +72,7 @@ mod tree_files;
 // Starts, operators, clients
 mod attribution;
 mod commit_state;
+mod document_counts;
 mod edit_file;
 mod edit_history;
 mod lookup;

@@ -35,8 +35,11 @@ const HISTORY_BYTES: usize = 8 << 20;
 /// The most values of them: each takes more memory than its text.
 const HISTORY_VALUES: usize = 100_000;
 
-/// From how many bytes on, or a hundredth of so many values, memory is reserved, and changes are read one at a time.
-const LARGE_PART: usize = 1 << 20;
+/// From how many bytes on memory is reserved, and changes are read one at a time.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// From how many values on.
+const LARGE_VALUES: usize = 10_000;
 
 /// How many nodes or changes a page has unless the request says how many.
 const PAGE: usize = 100;
@@ -203,7 +206,7 @@ struct JsonSize {
 
 impl JsonSize {
     fn is_large(self) -> bool {
-        self.bytes > LARGE_PART || self.values > LARGE_PART / 100
+        self.bytes > LARGE_BYTES || self.values > LARGE_VALUES
     }
 
     fn of(value: &impl Serialize) -> Self {

@@ -10,19 +10,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
+use super::document_counts::{DocumentCounts, FileDocuments};
 use super::edit_file::EditFile;
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
 use super::tree_files::TreeFile;
-use crate::diagnostic::Severity;
 use crate::git::{FilesError, Repository, TreeEntry};
-use crate::history::{Digested, History};
+use crate::history::History;
 use crate::model::{BudgetItem, CommitId, GroupId, Meter};
 use crate::priority;
 use crate::validation::{FileKind, FileReading, Layout};
@@ -235,70 +235,6 @@ impl EditHistory {
         if let Err(error) = file.save(self.source.path(), commit, groups) {
             tracing::warn!(%error, "the history of the groups cannot be written");
         }
-    }
-}
-
-/// The documents of a file of groups.
-struct FileDocuments {
-    path: Arc<str>,
-    documents: Vec<Digested>,
-    /// Whether it has no others, which cannot be read.
-    is_whole: bool,
-}
-
-impl FileDocuments {
-    fn of(file: &FileReading) -> Self {
-        let documents: Vec<Digested> = file.groups().iter().map(Digested::of).collect();
-        // A link gives a warning, and a file that cannot be read an error, which the budget of findings may leave out.
-        let is_read = file.is_of_groups() || !file.diagnostics.is_empty();
-        let is_whole = is_read
-            && documents.iter().all(|it| it.group().is_some())
-            && file.diagnostics.iter().all(|it| it.severity != Severity::Error);
-        Self { path: Arc::clone(&file.path), documents, is_whole }
-    }
-
-    fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.documents.iter().filter_map(Digested::group)
-    }
-}
-
-/// The documents that all files of a commit have of each group: in commits that are not valid one may have several.
-struct DocumentCounts {
-    of_groups: HashMap<GroupId, usize>,
-    /// The files that cannot be read as a whole.
-    unread: HashSet<Arc<str>>,
-}
-
-impl DocumentCounts {
-    fn of(files: &[FileDocuments]) -> Self {
-        let mut all = Self { of_groups: HashMap::new(), unread: HashSet::new() };
-        all.replace(&[], files);
-        all
-    }
-
-    /// Takes files in, in the place of others.
-    fn replace(&mut self, old: &[FileDocuments], new: &[FileDocuments]) {
-        for file in old {
-            self.unread.remove(&file.path);
-            for group in file.groups() {
-                if let Some(count) = self.of_groups.get_mut(&group) {
-                    *count = count.saturating_sub(1);
-                }
-            }
-        }
-        for file in new {
-            if !file.is_whole {
-                self.unread.insert(Arc::clone(&file.path));
-            }
-            for group in file.groups() {
-                *self.of_groups.entry(group).or_default() += 1;
-            }
-        }
-    }
-
-    /// Returns whether no file has a group, as far as is known: one that cannot be read may have any.
-    fn lacks(&self, group: GroupId) -> bool {
-        self.unread.is_empty() && self.of_groups.get(&group).is_none_or(|it| *it == 0)
     }
 }
 

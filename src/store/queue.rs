@@ -348,7 +348,7 @@ impl QueuedNode {
             let is_full = self.check_ins.len() > OF_ONE_NODE;
             let at = is_full.then(|| self.first_superfluous()).flatten();
             let superfluous = at.map(|it| self.check_ins.remove(it));
-            return Displaced { lost: superfluous.iter().len(), _check_in: superfluous };
+            return Displaced { lost: usize::from(superfluous.is_some()), _check_in: superfluous };
         };
         if !queued.fresh.row.says_less_than(&last.fresh.row) {
             if last.fresh.keeping == Keeping::Promised {

@@ -12,6 +12,17 @@ fn ask(daemon: &Daemon, query: &str, facts: &Value) {
     assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
+/// A daemon of one group, of which a variable has the fact of its name as its value.
+fn with_fact_in_value(fact: &str) -> (GitRepository, Daemon) {
+    let repository = GitRepository::new();
+    let group = format!("name: G\nrule: role = web\nvariables: {{{fact}: \"${{{fact}}}\"}}\n");
+    let files = [("clade.yaml", "interpolate: true\n"), ("groups/g.yaml", group.as_str())];
+    let commit = repository.commit("first", &files);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    follow(&daemon, &commit);
+    (repository, daemon)
+}
+
 fn changes(daemon: &Daemon) -> Vec<Value> {
     let history = daemon.get("/controller/nodes/n/history?limit=1000").json();
     history.as_array().cloned().unwrap_or_default()
@@ -26,12 +37,7 @@ fn counter(daemon: &Daemon, name: &str) -> u64 {
 /// The groups stay the same, and the value is another.
 #[test]
 fn each_answer_with_another_fact_in_a_value_is_a_change() {
-    let repository = GitRepository::new();
-    let group = "name: G\nrule: role = web\nvariables: {site: \"${site}\"}\n";
-    let files = [("clade.yaml", "interpolate: true\n"), ("groups/g.yaml", group)];
-    let commit = repository.commit("first", &files);
-    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
-    follow(&daemon, &commit);
+    let (_repository, daemon) = with_fact_in_value("site");
     // The clock of the machine makes no difference: what waits, waits together.
     for (at, site) in ["a", "b", "b", "c", "a"].iter().enumerate() {
         ask(&daemon, "", &json!({"role": "web", "site": site, "uptime": at}));
@@ -58,7 +64,8 @@ fn answers_that_are_too_many_before_a_write_are_counted() {
     });
     let dropped = counter(&daemon, "clade_check_ins_dropped_total");
     // Where one is dropped, those before and after it are alike.
-    assert!(u64::try_from(changes(&daemon).len()).unwrap() <= sent - dropped);
+    let kept = u64::try_from(changes(&daemon).len()).unwrap();
+    assert!(kept <= sent - dropped && kept + 2 * dropped >= sent, "{kept} of {sent}");
 }
 
 #[test]
@@ -94,12 +101,7 @@ fn a_question_about_another_commit_leaves_the_facts_of_the_node() {
 /// The facts of few check-ins, which compress well, make changes that are large.
 #[test]
 fn a_history_of_large_changes_is_read_a_few_at_a_time() {
-    let repository = GitRepository::new();
-    let group = "name: G\nrule: role = web\nvariables: {blob: \"${blob}\"}\n";
-    let files = [("clade.yaml", "interpolate: true\n"), ("groups/g.yaml", group)];
-    let commit = repository.commit("first", &files);
-    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
-    follow(&daemon, &commit);
+    let (_repository, daemon) = with_fact_in_value("blob");
     for letter in ["a", "b", "c", "d", "e", "f"] {
         ask(&daemon, "", &json!({"role": "web", "blob": letter.repeat(1 << 20)}));
     }
