@@ -81,6 +81,7 @@ mod json_list;
 mod json_tree;
 mod known_node;
 mod light_limit;
+mod list_completion;
 mod live_status;
 mod node_conditions;
 mod node_lookup;

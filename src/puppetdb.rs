@@ -1,6 +1,6 @@
 //! `PuppetDB` as a source of nodes, by its inventory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -154,6 +154,7 @@ impl PuppetDb {
             names.push(certname);
             Ok(())
         })?;
+        names.dedup();
         Ok(names)
     }
 
@@ -178,19 +179,23 @@ impl PuppetDb {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let body = ordered(&json!(["in", "certname", ["array", names]]));
-        let requested: HashSet<&str> = names.iter().map(String::as_str).collect();
-        let mut other = None;
-        let take = &mut |name: &str, listed: Listed| {
-            if requested.contains(name) {
-                each(listed);
+        // Each name, and whether it was answered.
+        let mut requested: HashMap<&str, bool> =
+            names.iter().map(|it| (it.as_str(), false)).collect();
+        let (mut count, mut other) = (0, None);
+        let take = &mut |name: &str, listed: Listed| match requested.get_mut(name) {
+            Some(answered) => {
+                if !std::mem::replace(answered, true) {
+                    count += 1;
+                    each(listed);
+                }
                 room.release();
-            } else {
-                other = Some(name.to_owned());
             }
+            None => other = Some(name.to_owned()),
         };
         let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
-        let read = read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &admit, take)?;
-        other.map_or(Ok(read), |other| Err(not_requested(&other)))
+        read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &admit, take)?;
+        other.map_or(Ok(count), |other| Err(not_requested(&other)))
     }
 }
 

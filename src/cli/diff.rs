@@ -49,7 +49,7 @@ pub(super) struct DiffCommand {
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: DiffFormat,
-    /// Exit with 1 if the classification of a node changes
+    /// Exit with 1 if the classification of a node changes, or is not known before and after
     #[arg(long)]
     exit_code: bool,
     /// Do not fail if a facts file cannot be read; it is still listed
@@ -105,7 +105,9 @@ impl DiffCommand {
             ));
             return Ok(Exit::Failed);
         }
-        let found = self.exit_code && impact.changed() > 0;
+        // What cannot be evaluated on either side may change all the same.
+        let unknown = impact.counts.errors_staying > 0;
+        let found = self.exit_code && (impact.changed() > 0 || unknown);
         Ok(if found { Exit::Findings } else { Exit::Fine })
     }
 
@@ -117,16 +119,15 @@ impl DiffCommand {
         comparison: &StateComparison<'_>,
         output: &mut Output,
     ) -> Result<(Impact, Vec<String>)> {
-        // A daemon knows commits, and not a working tree.
-        if let [Some(old), Some(new)] = sides.map(LoadedSide::commit)
-            && let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)?
-        {
-            match daemon::ask(&daemon, [old, new], comparison)? {
-                DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
-                DaemonReply::Declined(reason) => output.note(&format!(
-                    "note: the nodes of the daemon are fetched and compared here: {reason}"
-                )),
+        if let [Some(old), Some(new)] = sides.map(LoadedSide::commit) {
+            if let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)? {
+                match daemon::ask(&daemon, [old, new], comparison)? {
+                    DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
+                    DaemonReply::Declined(reason) => note_fetched(&reason, output),
+                }
             }
+        } else if self.nodes.names_daemon() {
+            note_fetched("it knows commits, and not a working tree", output);
         }
         let mut survey = Survey::default();
         let mut compare_all = |nodes: &[Node]| {
@@ -137,6 +138,11 @@ impl DiffCommand {
         let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
         Ok((Impact::gather(groups, node_files, survey)?, read.unreadable))
     }
+}
+
+/// Says why a daemon does not compare its nodes itself.
+fn note_fetched(reason: &str, output: &mut Output) {
+    output.note(&format!("note: the nodes of the daemon are fetched and compared here: {reason}"));
 }
 
 /// Returns the facts that a comparison of two states looks at.

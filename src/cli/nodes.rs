@@ -64,6 +64,12 @@ impl NodesArgs {
         servers.map(|it| self.identity.client_of_first(&it, timeout, output)).transpose()
     }
 
+    /// Returns whether the nodes are the check-ins of a daemon.
+    pub(super) fn names_daemon(&self) -> bool {
+        let is_of_another = self.facts.is_some() || self.puppetdb.is_some();
+        !is_of_another && (self.server.is_some() || server_of_environment().is_some())
+    }
+
     /// Returns the daemon whose check-ins are the nodes, unless they are of another source: without any, that
     /// of this host.
     pub(super) fn daemon_by_default(
@@ -154,11 +160,11 @@ fn from_files(
     let keep = |fact: &str, trusted: &str| mentioned.keep_text(fact, trusted).ok().map(<_>::into);
     let mut progress = ProgressBar::new(files.len(), "nodes");
     let read = in_batches(note, each, &mut |take| {
-        list_files(files, WantedFacts::Some(&keep), &mut |listed| {
+        Ok(list_files(files, WantedFacts::Some(&keep), &mut |listed| {
             take(listed);
             progress.advance();
-        });
-        Ok(files.len())
+            ControlFlow::Continue(())
+        }))
     });
     progress.end();
     read
@@ -179,11 +185,17 @@ impl NodeEntry for CheckIn {
     }
 
     fn into_node(self) -> Result<Node, String> {
-        match self.error {
-            Some(error) => {
-                Err(format!("the daemon cannot read the node `{}`: {}", self.name, error.msg))
-            }
-            None => Ok(ListedNode::node(
+        if let Some(error) = self.error {
+            return Err(format!("the daemon cannot read the node `{}`: {}", self.name, error.msg));
+        }
+        let is_whole = self.fact.is_some() && self.trusted.is_some();
+        match self.check_ins.into_iter().next().and_then(|it| it.error) {
+            // Without what is missing it could seem to be another node than it is.
+            Some(error) if !is_whole => Err(format!(
+                "the daemon does not know what the node `{}` has: {}",
+                self.name, error.msg
+            )),
+            _ => Ok(ListedNode::node(
                 self.name,
                 self.fact.unwrap_or_default(),
                 self.trusted.unwrap_or_default(),
@@ -206,7 +218,7 @@ fn in_batches(note: NoteSeen<'_>, each: UseBatch<'_>, list: ListNodes<'_>) -> Re
     let listed = list(&mut |listed| match listed {
         Ok(ListedNode { node, memory, seen }) => {
             note(&node.name, seen);
-            batch.push(node, memory);
+            batch.push(node.with_certname(), memory);
         }
         Err(error) => unreadable.push(error),
     })?;

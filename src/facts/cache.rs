@@ -3,10 +3,7 @@
 //! They are JSON (`server_data/facts`), or YAML with a Ruby tag (`yaml/facts`). Agents send what is
 //! under `values`, and nothing else.
 
-use super::read::{FactsError, NodeFacts, read_facts};
-
-/// The tag of facts.
-const TAG: &str = "!ruby/object:Puppet::Node::Facts";
+use super::read::{FACTS_TAG, FactsError, NodeFacts, read_facts, tag};
 
 /// Reads the facts of one node from its file. A fact called `trusted` is dropped: agents can make it up.
 ///
@@ -14,28 +11,16 @@ const TAG: &str = "!ruby/object:Puppet::Node::Facts";
 ///
 /// Returns an error if the file cannot be read, is half written, or is about another node.
 pub(super) fn read_cached(bytes: &[u8], certname: &str) -> Result<NodeFacts, FactsError> {
-    if let Some(tag) = tag(bytes) {
-        if tag != TAG {
-            return Err(FactsError::WrongTag(tag));
-        }
-        // YAML that breaks off is YAML; the last thing that Puppet writes is the time.
-        let is_time = |line: &[u8]| line.starts_with(b"timestamp:");
-        if !bytes.split(|byte| *byte == b'\n').any(is_time) {
-            return Err(FactsError::HalfWritten);
-        }
+    if let Some(tag) = tag(bytes)
+        && tag != FACTS_TAG
+    {
+        return Err(FactsError::WrongTag(tag));
     }
     let facts = read_facts(bytes)?;
     match facts.name {
         Some(name) if name != certname => Err(FactsError::OtherNode(name)),
         _ => Ok(facts),
     }
-}
-
-/// Returns the tag of a YAML document, as it stands behind its `---`.
-fn tag(bytes: &[u8]) -> Option<String> {
-    let first = bytes.split(|byte| *byte == b'\n').next()?;
-    let rest = String::from_utf8_lossy(first.strip_prefix(b"---")?).trim().to_owned();
-    rest.starts_with('!').then_some(rest)
 }
 
 #[cfg(test)]

@@ -231,31 +231,54 @@ impl NodeSource for FactsDirectory {
         each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError> {
         let files = self.files().map_err(|error| NodeSourceError::Unreadable(error.to_string()))?;
-        let mut count = 0;
-        for some in files.chunks(FILES_AT_ONCE) {
-            let mut flow = ControlFlow::Continue(());
-            list_files(some, WantedFacts::All, &mut |mut listed| {
-                if let Ok(listed) = &mut listed {
-                    remove_marks(&mut listed.node);
-                }
-                if flow.is_continue() {
-                    flow = each(listed);
-                }
-            });
-            count += some.len();
-            if flow.is_break() {
-                break;
+        Ok(list_files(&files, WantedFacts::All, &mut |mut listed| {
+            if let Ok(listed) = &mut listed {
+                remove_marks(&mut listed.node);
             }
-        }
-        Ok(count)
+            each(listed)
+        }))
     }
 }
 
-/// Reads what is wanted of facts files, each with the trusted data beside it.
-pub fn list_files(files: &[PathBuf], wanted: WantedFacts<'_>, each: &mut dyn FnMut(Listed)) {
+/// Reads what is wanted of facts files, each with the trusted data beside it, until `each` stops it. Returns how many it
+/// has read.
+pub fn list_files(
+    files: &[PathBuf],
+    wanted: WantedFacts<'_>,
+    each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
+) -> usize {
+    let (mut count, mut named) = (0, NamedInside::default());
     for some in files.chunks(FILES_AT_ONCE) {
         let read: Vec<Listed> = some.par_iter().map(|path| listed(path, wanted)).collect();
-        read.into_iter().for_each(&mut *each);
+        count += some.len();
+        for (path, listed) in some.iter().zip(read) {
+            let listed = listed.and_then(|it| named.check(path, it));
+            if each(listed).is_break() {
+                return count;
+            }
+        }
+    }
+    count
+}
+
+/// The files whose node has another name than they, by the name in them.
+#[derive(Default)]
+struct NamedInside<'p>(HashMap<String, &'p Path>);
+
+impl<'p> NamedInside<'p> {
+    /// Returns a node unless a file before has the same one: which of the two files is right only people know.
+    fn check(&mut self, path: &'p Path, listed: ListedNode) -> Listed {
+        let name = &listed.node.name;
+        if path.file_stem().is_some_and(|stem| stem == OsStr::new(name)) {
+            return Ok(listed);
+        }
+        match self.0.entry(name.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(path);
+                Ok(listed)
+            }
+            Entry::Occupied(before) => Err(same_node(path, name, before.get())),
+        }
     }
 }
 
@@ -345,7 +368,9 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
     let trusted = ENDINGS
         .iter()
         .map(|ending| path.with_file_name(format!("{stem}{TRUSTED}.{ending}")))
-        .find(|it| it.exists());
+        // A link that leads nowhere is not the same as no file.
+        .filter(|it| it.symlink_metadata().is_ok())
+        .min_by_key(|it| Reverse(modified(it).ok()));
     let trusted = trusted.as_deref().map(trusted_data_of).transpose()?;
     let name = match read.name {
         Some(name) if name != stem => name_beside(path, name)?,
@@ -365,11 +390,17 @@ fn name_beside(path: &Path, name: String) -> Result<String, String> {
     }
     match own.find(|it| it.exists()) {
         None => Ok(name),
-        Some(own) => Err(format!(
-            "`{shown}` holds the facts of `{name}`, as `{}` does: correct the `name` in it, or remove the file",
-            own.display()
-        )),
+        Some(own) => Err(same_node(path, &name, &own)),
     }
+}
+
+/// Says that two files have the facts of one node.
+fn same_node(path: &Path, name: &str, other: &Path) -> String {
+    format!(
+        "`{}` holds the facts of `{name}`, as `{}` does: correct the `name` in it, or remove the file",
+        path.display(),
+        other.display()
+    )
 }
 
 fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {
@@ -587,5 +618,61 @@ mod tests {
             let one = facts.node(name, &Unlimited).unwrap().unwrap();
             assert_eq!(one.fact, node.fact, "{name}");
         }
+    }
+
+    /// Returns what is listed of each file: the node, or why there is none.
+    fn all_of(facts: &FactsDirectory) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        facts
+            .list(None, &mut |it| {
+                listed.push(it);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        listed
+    }
+
+    #[test]
+    fn a_node_is_listed_once_whatever_its_files_are_called() {
+        let (kept, facts) = directory(&[
+            ("new.json", r#"{"name": "web1", "values": {"a": 1}}"#),
+            ("old.json", r#"{"name": "web1", "values": {"a": 2}}"#),
+            ("other.json", r#"{"name": "web2", "values": {"a": 3}}"#),
+        ]);
+        let listed = all_of(&facts);
+        let names: Vec<Result<&str, &str>> = listed
+            .iter()
+            .map(|it| it.as_ref().map(|it| it.node.name.as_str()).map_err(String::as_str))
+            .collect();
+        let path = |name: &str| kept.path().join(name).display().to_string();
+        let same = format!(
+            "`{}` holds the facts of `web1`, as `{}` does: correct the `name` in it, or remove the file",
+            path("old.json"),
+            path("new.json")
+        );
+        assert_eq!(names, [Ok("web1"), Err(same.as_str()), Ok("web2")]);
+    }
+
+    #[test]
+    fn trusted_data_are_those_of_the_newest_file_that_is_there() {
+        let (kept, facts) = directory(&[
+            ("web1.json", "{}"),
+            ("web1.trusted.json", r#"{"extensions": {"pp_role": "json"}}"#),
+            ("web1.trusted.yaml", "extensions: {pp_role: yaml}\n"),
+        ]);
+        for (days, expected) in [([1, 2], "yaml"), ([2, 1], "json"), ([1, 1], "json")] {
+            let [json, yaml] = days;
+            set_days(&kept, &[("web1.trusted.json", json), ("web1.trusted.yaml", yaml)]);
+            let listed = all_of(&facts).remove(0).unwrap();
+            let role = &listed.node.trusted["extensions"]["pp_role"];
+            assert_eq!(role, &json!(expected), "{days:?}");
+        }
+        for ending in ["json", "yaml"] {
+            std::fs::remove_file(kept.path().join(format!("web1.trusted.{ending}"))).unwrap();
+        }
+        let link = kept.path().join("web1.trusted.json");
+        std::os::unix::fs::symlink(kept.path().join("gone"), &link).unwrap();
+        let error = all_of(&facts).remove(0).unwrap_err();
+        assert!(error.starts_with(&format!("`{}` cannot be read: ", link.display())), "{error}");
     }
 }

@@ -50,6 +50,9 @@ pub enum FactsError {
     OtherNode(String),
 }
 
+/// The tag of facts that Puppet writes as YAML.
+pub(super) const FACTS_TAG: &str = "!ruby/object:Puppet::Node::Facts";
+
 /// What facts may cost: they are larger than what people write.
 const LIMITS: Limits = Limits {
     file_bytes: FILE_BYTES,
@@ -67,8 +70,11 @@ const LIMITS: Limits = Limits {
 ///
 /// # Errors
 ///
-/// Returns an error if the content is neither JSON nor YAML, or no object.
+/// Returns an error if the content is neither JSON nor YAML, or no object, or Puppet has written half of it.
 pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
+    if tag(bytes).is_some_and(|it| it == FACTS_TAG) && !has_timestamp(bytes) {
+        return Err(FactsError::HalfWritten);
+    }
     let mut fields = match parse(bytes)? {
         Value::Object(fields) => fields,
         // An empty file as well.
@@ -96,6 +102,18 @@ pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
     }
     let NodeFacts { name, fact, .. } = unwrap_envelope(fields);
     Ok(NodeFacts { name, ..NodeFacts::default() }.with_facts(fact))
+}
+
+/// Returns the tag of a YAML document, as it stands behind its `---`.
+pub(super) fn tag(bytes: &[u8]) -> Option<String> {
+    let first = bytes.split(|byte| *byte == b'\n').next()?;
+    let rest = String::from_utf8_lossy(first.strip_prefix(b"---")?).trim().to_owned();
+    rest.starts_with('!').then_some(rest)
+}
+
+/// Returns whether facts have their time, the last thing that Puppet writes: YAML that breaks off is YAML.
+fn has_timestamp(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"timestamp:"))
 }
 
 /// The keys of the facts in a request body.
@@ -245,6 +263,15 @@ mod tests {
         ] {
             assert_eq!(Value::Object(read_facts(text.as_bytes()).unwrap().fact), facts, "{text}");
         }
+    }
+
+    #[test]
+    fn half_of_what_puppet_writes_is_refused() {
+        let whole =
+            "--- !ruby/object:Puppet::Node::Facts\nname: x\nvalues:\n  a: 1\ntimestamp: t\n";
+        assert!(read_facts(whole.as_bytes()).is_ok());
+        let half = whole.replace("timestamp: t\n", "");
+        assert_eq!(read_facts(half.as_bytes()), Err(FactsError::HalfWritten));
     }
 
     #[test]

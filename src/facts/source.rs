@@ -68,9 +68,10 @@ pub struct ListedNode {
 }
 
 impl ListedNode {
-    /// Returns the node of a list with its facts and, beside them, its trusted data.
+    /// Returns the node of a list with its facts and, beside them, its trusted data: what the list says of them, and not
+    /// even the certname if it says nothing.
     pub fn node(name: String, fact: Map<String, Value>, trusted: Map<String, Value>) -> Node {
-        Node { name, fact: without_trusted(fact), trusted }.with_certname()
+        Node { name, fact: without_trusted(fact), trusted }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Check-ins: which nodes asked, and what they met.
 
+use std::collections::VecDeque;
+use std::iter::empty;
 use std::sync::Arc;
 
 use axum::Json;
@@ -8,10 +10,12 @@ use axum::http::header;
 use axum::response::Response;
 use serde_json::{Map, Value};
 
-use super::blocking::STORE;
+use super::blocking::{Panicked, STORE, run_blocking};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::explanation_limit::check_explanation;
+use super::list_completion::ListCompletion;
+use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::original_uri::OriginalUri;
@@ -39,6 +43,7 @@ pub(super) struct CheckInReader {
     check_ins: CheckIns,
     controller: Arc<Controller>,
     privacy: PrivacyPolicy,
+    facts: FactsPolicy,
 }
 
 impl<S> FromRef<S> for CheckInReader
@@ -46,12 +51,14 @@ where
     CheckIns: FromRef<S>,
     Arc<Controller>: FromRef<S>,
     PrivacyPolicy: FromRef<S>,
+    FactsPolicy: FromRef<S>,
 {
     fn from_ref(state: &S) -> Self {
         Self {
             check_ins: CheckIns::from_ref(state),
             controller: Arc::from_ref(state),
             privacy: PrivacyPolicy::from_ref(state),
+            facts: FactsPolicy::from_ref(state),
         }
     }
 }
@@ -76,9 +83,10 @@ pub(super) async fn list(
     let check_ins = reader.check_ins.clone();
     let first = STORE.run(move || check_ins.name_at(offset)).await?;
     let mut list = NodeList {
+        completion: ListCompletion::new(reader.facts.clone()),
         reader,
         from: first,
-        rows: None,
+        rows: VecDeque::new(),
         room: Box::new(MemoryReservation::for_lists()),
         left: limit,
         facts,
@@ -106,7 +114,8 @@ struct NodeList {
     /// The first name that was not read yet.
     from: Option<String>,
     /// Those that were read and are not written yet.
-    rows: Option<Box<dyn Iterator<Item = ListedCheckIn> + Send>>,
+    rows: VecDeque<ListedCheckIn>,
+    completion: ListCompletion,
     /// The room of a large row, until the row is written.
     room: Box<dyn RowRoom + Send>,
     left: usize,
@@ -121,14 +130,14 @@ impl NodeList {
             return Ok(None);
         }
         loop {
-            if let Some(listed) = self.rows.as_mut().and_then(Iterator::next) {
+            if let Some(listed) = self.rows.pop_front() {
                 self.from = Some(after(&listed.name));
                 self.left -= 1;
                 return Ok(Some(listed));
             }
             let Some(name) = self.from.take() else { return Ok(None) };
             self.room.release();
-            self.rows = Some(Box::new(self.reader.check_ins.some_from(&name, &*self.room)?));
+            self.rows = self.reader.check_ins.some_from(&name, &*self.room)?.collect();
         }
     }
 
@@ -155,7 +164,13 @@ impl NodeList {
             }
             self.progress = Progress::Within;
             let value = match listed.check_in {
-                Ok(check_in) => self.reader.show(check_in, self.facts),
+                Ok(mut check_in) => {
+                    let following = self.rows.iter().filter_map(|it| it.check_in.as_ref().ok());
+                    // No more than are listed.
+                    let following = following.map(|it| &it.node).take(self.left);
+                    let unknown = self.completion.complete(&mut check_in.node, following).err();
+                    self.reader.show(check_in, unknown, self.facts)
+                }
                 Err(error) => unreadable(&listed.name, &error),
             };
             // A value is always written, and a vector takes all.
@@ -198,12 +213,35 @@ pub(super) async fn one(
     PathParameter(name): PathParameter,
 ) -> Result<Json<types::CheckIn>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let memory = MemoryReservation::for_rows();
+    let room = MemoryReservation::for_rows();
     let find = move || {
-        let found = reader.check_ins.get_within(&name, &memory)?.whole()?;
-        Ok::<_, StoreError>(found.map(|it| reader.show(it, facts)))
+        let found = reader.check_ins.get_within(&name, &room)?.whole()?;
+        Ok::<_, StoreError>(found.map(|check_in| FoundCheckIn {
+            reader,
+            check_in,
+            _room: Box::new(room),
+        }))
     };
-    STORE.run(find).await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
+    let Some(found) = STORE.run(find).await? else { return Err(ApiError::not_found(&uri)) };
+    // Those who read the store must not wait for what another source knows.
+    let shown = run_blocking(move || found.show(facts)).await;
+    shown.map(Json).map_err(|Panicked| ApiError::internal("The check-in could not be read."))
+}
+
+/// A check-in that was read, with the memory that it takes.
+struct FoundCheckIn {
+    reader: CheckInReader,
+    check_in: CheckIn,
+    _room: Box<dyn RowRoom + Send>,
+}
+
+impl FoundCheckIn {
+    /// Shows it as its node is classified now. Blocking.
+    fn show(mut self, facts: WithFacts) -> types::CheckIn {
+        let mut completion = ListCompletion::new(self.reader.facts.clone());
+        let unknown = completion.complete(&mut self.check_in.node, empty()).err();
+        self.reader.show(self.check_in, unknown, facts)
+    }
 }
 
 /// Returns a check-in that says all that was known of its node.
@@ -234,11 +272,18 @@ impl From<StoreError> for ApiError {
 }
 
 impl CheckInReader {
-    /// Writes a check-in; which groups matched is found out by what answers now.
-    fn show(&self, check_in: CheckIn, facts: WithFacts) -> types::CheckIn {
-        // Without trusted data that are lost, an explanation would name the wrong groups.
-        let snapshot = self.controller.snapshot().ok();
-        let snapshot = snapshot.filter(|_| self.check_ins.lost(&check_in).is_none());
+    /// Writes a check-in, of whose node the facts may be unknown; which groups match is found out by what answers now.
+    fn show(
+        &self,
+        check_in: CheckIn,
+        unknown: Option<types::Error>,
+        facts: WithFacts,
+    ) -> types::CheckIn {
+        let lost: Option<ApiError> = self.check_ins.lost(&check_in).map(Into::into);
+        let (has_facts, has_trusted) = (unknown.is_none(), lost.is_none());
+        let unknown = unknown.or_else(|| lost.map(Into::into));
+        // Without what is unknown, an explanation would name the wrong groups.
+        let snapshot = self.controller.snapshot().ok().filter(|_| unknown.is_none());
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
         let has_certname = node.trusted.contains_key(CERTNAME);
         // As `/enc` classifies it; it is shown as it is kept.
@@ -262,7 +307,7 @@ impl CheckInReader {
         });
         let (classification, matches) = parts.unwrap_or_else(|| (None, Ok(Map::new().into())));
         let (explanation, error) = match matches {
-            Ok(explanation) => (explanation, None),
+            Ok(explanation) => (explanation, unknown),
             Err(error) => (Map::new().into(), Some(error.into())),
         };
         let mut node = self.privacy.shown(node);
@@ -278,10 +323,9 @@ impl CheckInReader {
             transaction_uuid: transaction_uuid.clone(),
             commit,
         };
-        let (fact, trusted) = match facts {
-            WithFacts::Yes => (Some(node.fact), Some(node.trusted)),
-            WithFacts::No => (None, None),
-        };
+        let shows = facts == WithFacts::Yes;
+        let fact = (shows && has_facts).then_some(node.fact);
+        let trusted = (shows && has_trusted).then_some(node.trusted);
         types::CheckIn {
             name: node.name,
             check_ins: vec![entry],

@@ -1,6 +1,7 @@
 //! The nodes in a group.
 
 use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -161,12 +162,13 @@ impl<'a> GroupSearch<'a> {
 
     /// Adds nodes whose facts files have, and returns the others.
     fn add_files(&mut self, bare: Vec<Node>) -> Result<Vec<Node>, ApiError> {
-        // Without its facts it is not known whether such a node is in the group; its name alone never is enough.
-        let (left_out, bare): (Vec<Node>, Vec<Node>) =
-            bare.into_iter().partition(|it| is_left_out(&it.fact));
+        // Without its facts it is not known whether a node is in the group of which some were left out, and its name alone
+        // never is enough. What a node has proved may have it in groups that a query of the inventory does not find.
+        let is_apart = |it: &Node| is_left_out(&it.fact) || !it.trusted.is_empty();
+        let (apart, bare): (Vec<Node>, Vec<Node>) = bare.into_iter().partition(is_apart);
         let mut lost = None;
         let facts = self.facts;
-        facts.complete_all(left_out, self.watch, &mut |completed| match completed {
+        facts.complete_all(apart, self.watch, &mut |completed| match completed {
             CompletedNode::Classified(node) if lost.is_none() => lost = self.add(node).err(),
             CompletedNode::Classified(_) | CompletedNode::FactsMissing(_) => {}
         })?;
@@ -190,7 +192,9 @@ impl<'a> GroupSearch<'a> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
             .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
         let mut lost = None;
+        let required = self.facts.required;
         for_each(puppetdb, query.as_ref(), self.watch, &mut |node| {
+            let Some(node) = classified(node, required) else { return };
             if lost.is_none() && !self.settled.contains(&node.name) {
                 match self.member(node) {
                     Ok((name, true)) => {
@@ -211,8 +215,18 @@ impl<'a> GroupSearch<'a> {
             if !node.fact.is_empty() {
                 with_facts.insert(node.name);
             }
+            ControlFlow::Continue(())
         })?;
         self.members.extend(names.into_iter().filter(|it| !with_facts.contains(it)));
         Ok(())
+    }
+}
+
+/// Returns a node of the inventory as `/enc` classifies it: without facts there by its name alone, unless they are
+/// required.
+fn classified(node: Node, required: bool) -> Option<Node> {
+    match node.fact.is_empty() {
+        false => Some(node),
+        true => (!required).then(|| Node::named(node.name)),
     }
 }

@@ -13,7 +13,7 @@ use super::node_request::{NodeRequest, ProvedNode};
 use super::original_uri::OriginalUri;
 use super::server::MemoryReservation;
 use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
-use crate::model::{Node, is_left_out};
+use crate::model::{CERTNAME, Node, is_left_out};
 use crate::snapshot::Snapshot;
 use crate::store::{CheckIns, StoreError, Stored};
 
@@ -68,16 +68,16 @@ pub(super) fn for_each(
     unreadable.map_or(Ok(()), |reason| Err(unreachable(reason)))
 }
 
-/// Passes on what a source knows of some nodes, until the client leaves. Blocking.
+/// Passes on what a source knows of some nodes, until `each` stops it or the client leaves. Blocking.
 pub(super) fn list_named(
     source: &dyn NodeSource,
     names: &[String],
     room: &dyn RowRoom,
     watch: &ClientWatch,
-    each: &mut dyn FnMut(Node),
+    each: &mut dyn FnMut(Node) -> ControlFlow<()>,
 ) -> Result<(), ApiError> {
     let each = &mut |node| {
-        each(node);
+        each(node)?;
         while_watched(watch)
     };
     source.list_named(names, room, each).map_err(|error| {
@@ -107,6 +107,11 @@ impl FactsPolicy {
         }
     }
 
+    /// Returns whether what is stored of a node without facts may not be what it is classified by.
+    pub(super) fn completes(&self) -> bool {
+        self.directory.is_some() || self.puppetdb.is_some() || self.required
+    }
+
     /// Returns what the facts file of a node says. Blocking.
     fn of_file(&self, name: &str) -> Result<Option<Node>, ApiError> {
         self.directory.as_ref().map_or(Ok(None), |it| ask(&**it, name, &Unlimited))
@@ -126,6 +131,10 @@ impl FactsPolicy {
         watch: &ClientWatch,
         each: &mut dyn FnMut(CompletedNode),
     ) -> Result<(), ApiError> {
+        let each = &mut |completed| {
+            each(completed);
+            ControlFlow::Continue(())
+        };
         let mut bare = bare.into_iter().peekable();
         while bare.peek().is_some() {
             watch.check()?;
@@ -134,17 +143,21 @@ impl FactsPolicy {
         Ok(())
     }
 
-    fn complete_some(
+    /// Passes on nodes as [`Self::complete_all`] does, until `each` stops it; `PuppetDB` is asked for all of them at once.
+    /// Blocking.
+    pub(super) fn complete_some(
         &self,
         bare: impl Iterator<Item = Node>,
         watch: &ClientWatch,
-        each: &mut dyn FnMut(CompletedNode),
+        each: &mut dyn FnMut(CompletedNode) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let mut unknown = Vec::new();
         for node in bare {
-            match (self.of_file(&node.name)?, &self.puppetdb) {
-                (None, Some(_)) => unknown.push(node),
-                (found, _) => each(self.completed(found, node)),
+            let found = self.of_file(&node.name)?;
+            if found.is_none() && self.puppetdb.is_some() {
+                unknown.push(node);
+            } else if each(self.completed(found, node)).is_break() {
+                return Ok(());
             }
         }
         let Some(puppetdb) = self.puppetdb.as_deref().filter(|_| !unknown.is_empty()) else {
@@ -153,13 +166,18 @@ impl FactsPolicy {
         let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
         let mut unknown: HashMap<String, Node> =
             unknown.into_iter().map(|it| (it.name.clone(), it)).collect();
+        let mut flow = ControlFlow::Continue(());
         list_named(puppetdb, &names, &Unlimited, watch, &mut |found| {
             if let Some(bare) = unknown.remove(&found.name) {
-                each(self.completed(Some(found), bare));
+                flow = each(self.completed(Some(found), bare));
             }
+            flow
         })?;
-        for bare in names.iter().filter_map(|it| unknown.remove(it)) {
-            each(self.completed(None, bare));
+        let mut others = names.iter().filter_map(|it| unknown.remove(it));
+        while flow.is_continue()
+            && let Some(bare) = others.next()
+        {
+            flow = each(self.completed(None, bare));
         }
         Ok(())
     }
@@ -268,9 +286,8 @@ impl NodeLookup {
         let Stored { check_in, lost } = self.stored(request.name()).await?;
         let last = check_in.map(|it| it.node);
         // Facts without the trusted data that was lost are less than what was known of the node.
-        let is_enough = |node: &Node| {
-            lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
-        };
+        let is_enough =
+            |node: &Node| lost.is_none() || source == TrustedSource::Request || has_trusted(node);
         // A node can have asked without facts; then other sources may know some.
         let last = match last {
             Some(node) if has_stored_facts(&node) && is_enough(&node) => {
@@ -318,8 +335,13 @@ pub(super) fn has_stored_facts(node: &Node) -> bool {
 /// it checked in stays proved.
 fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> {
     let mut node = found.filter(|it| !it.fact.is_empty())?;
-    if node.trusted.is_empty() {
+    if !has_trusted(&node) && !proved.is_empty() {
         node.trusted.clone_from(proved);
     }
     Some(node)
+}
+
+/// Returns whether more is known of what a node has proved than its name.
+fn has_trusted(node: &Node) -> bool {
+    node.trusted.keys().any(|it| it != CERTNAME)
 }

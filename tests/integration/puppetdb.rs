@@ -1,6 +1,7 @@
 //! Our translations of rules find the nodes that the rules match, in a real `PuppetDB`.
 //! One boot of `PuppetDB` and its `PostgreSQL` does all of it. What it does only by chance, a stub does.
 
+mod completed;
 mod inventory;
 mod nodes;
 mod refused_queries;

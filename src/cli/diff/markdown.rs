@@ -25,10 +25,13 @@ const MARKER: &str = "<!-- clade-diff -->";
 pub(super) fn write(report: &DiffReport<'_>) -> String {
     let impact = report.impact;
     let mut text = format!("{MARKER}\n### Classification: ");
-    let headline = match impact.changed() {
+    let mut headline = match impact.changed() {
         0 => format!("no node of {} changes", impact.nodes),
         changed => format!("{changed} of {} change", counted(impact.nodes, "node")),
     };
+    if impact.counts.errors_staying > 0 {
+        write!(headline, ", {} not known", impact.counts.errors_staying).ok();
+    }
     // A string takes whatever is written to it.
     writeln!(text, "{headline}\n").ok();
     for paragraph in unclassified(report) {
@@ -81,6 +84,12 @@ fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
     });
     add(counts.errors_disappearing, &|| {
         format!("Rules can be evaluated again on {}.", nodes(counts.errors_disappearing))
+    });
+    add(counts.errors_staying, &|| {
+        let nodes = nodes(counts.errors_staying);
+        format!(
+            "> [!WARNING]\n> Rules cannot be evaluated on {nodes}, before and after: whether the change affects them is not known."
+        )
     });
     add(counts.conflicts_staying + counts.errors_staying, &|| {
         let (before, after) = (counts.unclassified_before, counts.unclassified_after);

@@ -20,11 +20,11 @@ pub struct CheckIn {
     /// Which run of the agent the last one was for, as the agent says.
     #[schema(required)]
     pub transaction_uuid: Option<String>,
-    /// Its facts, with `facts=true`.
+    /// Its facts, with `facts=true`; absent where they are not known.
     #[schema(value_type = Object, required = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<Map<String, Value>>,
-    /// Its trusted data, with `facts=true`.
+    /// Its trusted data, with `facts=true`; absent where they may be lost.
     #[schema(value_type = Object, required = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Map<String, Value>>,
@@ -48,7 +48,7 @@ pub struct CheckInEntry {
     #[schema(value_type = Object, required)]
     #[serde(default)]
     pub explanation: Value,
-    /// Why the explanation is not shown; then it is empty.
+    /// Why the explanation is not shown, such as that the facts are not known; then it is empty.
     #[schema(nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,

@@ -26,10 +26,10 @@ rule: name ~ \"^n\"
 const NODES: &str = "/v1/groups/aaaaaaaa-0000-4000-8000-000000000001/nodes";
 
 /// Answers a query of the inventory with its rows.
-type AnswerQuery = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
+pub(super) type AnswerQuery = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
 
 /// Starts a stub that answers queries in the body or in the URL.
-fn start(answer: Box<AnswerQuery>) -> (Server, String) {
+pub(super) fn start(answer: Box<AnswerQuery>) -> (Server, String) {
     let server = Server::http(move |request| {
         let rows = Value::Array(answer(&query(request))).to_string();
         let length = rows.len();
@@ -55,14 +55,28 @@ fn row(name: &str) -> Value {
 
 /// Returns the rows of the nodes that a query finds.
 fn rows(nodes: &BTreeSet<String>, query: &Value) -> Vec<Value> {
+    rows_of(nodes, query, &row)
+}
+
+/// Returns the rows of the nodes that a query finds, each made of its name.
+pub(super) fn rows_of(
+    nodes: &BTreeSet<String>,
+    query: &Value,
+    row: &dyn Fn(&str) -> Value,
+) -> Vec<Value> {
     let number = |key: &str| query[key].as_u64().map(|it| usize::try_from(it).unwrap());
     let (offset, limit) = (number("offset").unwrap_or(0), number("limit").unwrap_or(usize::MAX));
     let query = &query["query"];
     if query[0] == "extract" {
         return nodes.iter().map(|it| json!({"certname": it})).collect();
     }
-    let requested: Option<Vec<&str>> = (query[0] == "in")
-        .then(|| query[2][1].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect());
+    let names = match query[0].as_str() {
+        Some("=") => Some(std::slice::from_ref(&query[2])),
+        Some("in") => Some(query[2][1].as_array().unwrap().as_slice()),
+        _ => None,
+    };
+    let requested: Option<Vec<&str>> =
+        names.map(|it| it.iter().map(|name| name.as_str().unwrap()).collect());
     let is_found = |it: &&String| requested.as_ref().is_none_or(|all| all.contains(&it.as_str()));
     nodes.iter().filter(is_found).skip(offset).take(limit).map(|it| row(it)).collect()
 }
