@@ -6,6 +6,7 @@
 //! away, which finds their ends and, for deltas, the size of what they make.
 
 use flate2::{Decompress, FlushDecompress, Status};
+use sha1::{Digest as _, Sha1};
 
 use super::ref_line::RefLines;
 use crate::git::options::ObjectLimits;
@@ -178,6 +179,8 @@ impl Guard {
 struct Pack {
     limits: ObjectLimits,
     state: State,
+    /// Of all bytes before the trailer.
+    hash: Sha1,
     /// How many objects are to come.
     left: u64,
     inflate: Decompress,
@@ -196,7 +199,9 @@ enum State {
     Base(usize, Entry),
     /// Compressed data.
     Data(Entry),
-    /// All objects were seen.
+    /// The SHA-1 of everything before it.
+    Trailer(Vec<u8>),
+    /// The whole pack was seen.
     Done,
 }
 
@@ -208,6 +213,12 @@ struct Entry {
     delta: Option<Vec<u8>>,
 }
 
+/// How a pack begins: a word, and one of the versions that git knows.
+const BEGINNINGS: [&[u8]; 2] = [b"PACK\0\0\0\x02", b"PACK\0\0\0\x03"];
+
+/// How many bytes the trailer of a pack has.
+const TRAILER: usize = 20;
+
 /// How many bytes the two sizes at the beginning of a delta have at most.
 const SIZES: usize = 20;
 
@@ -216,6 +227,7 @@ impl Pack {
         Self {
             limits,
             state: State::Header(Vec::new()),
+            hash: Sha1::new(),
             left: 0,
             inflate: Decompress::new(true),
             scratch: vec![0; SCRATCH],
@@ -223,41 +235,64 @@ impl Pack {
     }
 
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
-        while let Some((first, rest)) = bytes.split_first() {
-            match std::mem::replace(&mut self.state, State::Done) {
+        while let Some(first) = bytes.first() {
+            let is_before_trailer = !matches!(self.state, State::Trailer(_) | State::Done);
+            let used = match std::mem::replace(&mut self.state, State::Done) {
                 State::Done => return Ok(()),
-                State::Header(mut head) => {
-                    head.push(*first);
-                    bytes = rest;
-                    self.state = self.header(head)?;
+                State::Data(entry) => self.data(entry, bytes)?,
+                state => {
+                    self.state = self.step(state, *first)?;
+                    1
                 }
-                State::Entry(mut head) => {
-                    head.push(*first);
-                    bytes = rest;
-                    self.state = self.entry(head)?;
-                }
-                State::Offset(entry) => {
-                    bytes = rest;
-                    let goes_on = first & 0x80 != 0;
-                    self.state = if goes_on { State::Offset(entry) } else { State::Data(entry) };
-                }
-                State::Base(left, entry) => {
-                    bytes = rest;
-                    let is_last = left <= 1;
-                    self.state =
-                        if is_last { State::Data(entry) } else { State::Base(left - 1, entry) };
-                }
-                State::Data(entry) => {
-                    let used = self.data(entry, bytes)?;
-                    bytes = bytes.get(used..).unwrap_or_default();
-                }
+            };
+            let (now, later) = bytes.split_at_checked(used).unwrap_or((bytes, &[]));
+            if is_before_trailer {
+                self.hash.update(now);
             }
+            bytes = later;
         }
         Ok(())
     }
 
+    /// Takes the next byte of what is not compressed; returns what comes after it.
+    fn step(&mut self, state: State, byte: u8) -> Result<State, Excess> {
+        let with = |mut head: Vec<u8>| {
+            head.push(byte);
+            head
+        };
+        match state {
+            State::Header(head) => self.header(with(head)),
+            State::Entry(head) => self.entry(with(head)),
+            State::Offset(entry) if byte & 0x80 != 0 => Ok(State::Offset(entry)),
+            State::Base(left, entry) if left > 1 => Ok(State::Base(left - 1, entry)),
+            State::Offset(entry) | State::Base(_, entry) | State::Data(entry) => {
+                Ok(State::Data(entry))
+            }
+            State::Trailer(head) => self.trailer(with(head)),
+            State::Done => Ok(State::Done),
+        }
+    }
+
+    /// What arrives damaged is told apart from objects that are damaged here, or that the remote does not send.
+    fn trailer(&mut self, head: Vec<u8>) -> Result<State, Excess> {
+        if head.len() < TRAILER {
+            return Ok(State::Trailer(head));
+        }
+        let checksum: [u8; TRAILER] = self.hash.finalize_reset().into();
+        if head != checksum {
+            return Err(Excess::Malformed("a pack does not have its checksum"));
+        }
+        Ok(State::Done)
+    }
+
     fn header(&mut self, head: Vec<u8>) -> Result<State, Excess> {
-        let Some(count) = head.get(8..12) else { return Ok(State::Header(head)) };
+        let Some((beginning, count)) = head.split_at_checked(8).filter(|(_, it)| it.len() == 4)
+        else {
+            return Ok(State::Header(head));
+        };
+        if !BEGINNINGS.contains(&beginning) {
+            return Err(Excess::Malformed("a pack does not begin as one"));
+        }
         self.left = count.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         if self.left > self.limits.count {
             let (has, most) = (self.left, self.limits.count);
@@ -267,7 +302,7 @@ impl Pack {
     }
 
     fn next(&mut self) -> State {
-        if self.left == 0 { State::Done } else { State::Entry(Vec::new()) }
+        if self.left == 0 { State::Trailer(Vec::new()) } else { State::Entry(Vec::new()) }
     }
 
     fn entry(&mut self, head: Vec<u8>) -> Result<State, Excess> {
@@ -318,6 +353,9 @@ impl Pack {
             start.extend(self.scratch.iter().take(made.min(room)));
         }
         match status {
+            Status::StreamEnd if entry.seen < entry.size => {
+                return Err(Excess::Malformed("an object is smaller than its declared size"));
+            }
             Status::StreamEnd => {
                 if let Some(start) = &entry.delta {
                     let makes = result_size(start).ok_or(TOO_LONG)?;
@@ -389,7 +427,8 @@ mod tests {
         let mut bytes = b"PACK\0\0\0\x02\0\0\0".to_vec();
         bytes.push(u8::try_from(entries.len()).unwrap());
         bytes.extend(entries.concat());
-        bytes.extend([0; 20]);
+        let trailer = Sha1::digest(&bytes);
+        bytes.extend(trailer);
         bytes
     }
 
@@ -457,12 +496,34 @@ mod tests {
                 pack(&[entry(3, 2, &[], b"abc")]),
                 Err(Excess::Malformed("an object is larger than its declared size")),
             ),
+            (
+                pack(&[entry(3, 4, &[], b"abc")]),
+                Err(Excess::Malformed("an object is smaller than its declared size")),
+            ),
         ] {
             for at_once in [1, 3, 64, 100_000] {
                 assert_eq!(take(&in_packets(&bytes), at_once), expected, "{at_once}");
                 let raw = [b"0008NAK\n", bytes.as_slice()].concat();
                 assert_eq!(take(&raw, at_once), expected, "{at_once}, raw");
             }
+        }
+    }
+
+    #[test]
+    fn a_pack_with_any_bit_turned_is_malformed() {
+        let whole =
+            pack(&[entry(3, 5, &[], b"hello"), entry(7, 6, &[9; 20], &[5, 5, 0x90, 5, 0, 0])]);
+        assert_eq!(take(&in_packets(&whole), 5), Ok(()));
+        for at in 0..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[at / 8] ^= 1 << (at % 8);
+            let taken = take(&in_packets(&damaged), 5);
+            // The number of objects, and the size of one, may also be too large; an end that does not come is
+            // for the reader to find.
+            let is_size = matches!(taken, Err(Excess::Limit(_)));
+            let waits = taken.is_ok() && (64..whole.len() * 8 - 160).contains(&at);
+            let is_malformed = matches!(taken, Err(Excess::Malformed(_)));
+            assert!(is_malformed || is_size || waits, "bit {at}: {taken:?}");
         }
     }
 
