@@ -1,6 +1,7 @@
 //! The git adapter against real repositories, real servers, and servers that misbehave.
 
 mod faults;
+mod grafts;
 mod malformed;
 mod mirror;
 mod reading;
