@@ -25,9 +25,8 @@ fn a_file_of_grafts_that_is_not_read_is_named_while_it_is_there() {
     assert_eq!(failed["reason"], "FetchFailed");
     assert!(failed["message"].as_str().unwrap().contains(&named), "{failed}");
     let edit = r#"{"description": "d"}"#;
-    let edited = |it: &Daemon| {
-        it.request("POST", "/v1/groups/aaaaaaaa-0000-4000-8000-00000000000a", edit)
-    };
+    let edited =
+        |it: &Daemon| it.request("POST", "/v1/groups/aaaaaaaa-0000-4000-8000-00000000000a", edit);
     let refused = edited(&daemon);
     assert_eq!(refused.status, 503, "{}", refused.body);
     assert!(refused.body.contains(&named), "{}", refused.body);

@@ -66,7 +66,8 @@ fn a_malformed_response_leaves_the_mirror_as_it_is() {
         let third = origin.rewrite("main", &[("groups/web.yaml", Put::File("name: X\n"))]);
         is_garbled.store(true, Ordering::SeqCst);
         daemon.request("POST", "/controller/reconcile", "");
-        let conditions = |it: &Daemon| it.get("/controller/status").json()["conditions"].to_string();
+        let conditions =
+            |it: &Daemon| it.get("/controller/status").json()["conditions"].to_string();
         daemon.wait_until("it is said", |it| conditions(it).contains("malformed response"));
         let found = conditions(&daemon);
         assert!(!found.contains("CorruptObjects"), "{found}");
