@@ -15,6 +15,7 @@ mod cut_history;
 mod durable;
 mod failure;
 mod file_changes;
+mod grafts;
 mod libgit2;
 mod local_push;
 mod loose_object;

@@ -43,6 +43,7 @@ mod trigger;
 mod verifier;
 
 // What runs the stages, and what they share
+mod boot_time;
 mod clock;
 mod contact_file;
 mod controller;

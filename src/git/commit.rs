@@ -8,7 +8,7 @@ use git2::{FileMode, ObjectType, Oid};
 
 use super::object_guard::header;
 use super::object_id::id_of;
-use super::repository::{ReadError, Repository};
+use super::repository::{ObjectFault, ReadError, Repository};
 use super::tree_entry::{EntryKind, kind_of};
 use crate::model::CommitId;
 
@@ -60,6 +60,17 @@ impl Repository {
     ///
     /// Returns an error if it cannot be written.
     pub fn write_commit(&self, new: &NewCommit<'_>) -> Result<CommitId, ReadError> {
+        /// How often it is written at most. An attempt skips the objects that one before has written.
+        const ATTEMPTS: usize = 10;
+        let written = self.try_write_commit(new);
+        // `git gc` removes empty directories of objects, and with them one that libgit2 has just made for a file.
+        (1..ATTEMPTS).fold(written, |written, _| match written {
+            Err(error) if error.fault() == ObjectFault::System => self.try_write_commit(new),
+            done => done,
+        })
+    }
+
+    fn try_write_commit(&self, new: &NewCommit<'_>) -> Result<CommitId, ReadError> {
         let fail = |error: git2::Error| ReadError::of_writing("a new commit", &error);
         let inner = self.inner();
         let parent = self.find_commit(new.parent)?;
@@ -160,8 +171,47 @@ impl Repository {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
     use crate::table::each_row;
+
+    /// What `git gc` does at its end, whatever others write meanwhile.
+    fn remove_empty_directories(objects: &Path) {
+        for first in 0..=u8::MAX {
+            // One that has objects stays.
+            std::fs::remove_dir(objects.join(format!("{first:02x}"))).ok();
+        }
+    }
+
+    #[test]
+    fn a_commit_is_written_while_git_removes_empty_directories() {
+        let ada = Person { name: "Ada".to_owned(), email: "ada@example.com".to_owned() };
+        for round in 0..60 {
+            let directory = tempfile::tempdir().unwrap();
+            let git = git2::Repository::init_bare(directory.path()).unwrap();
+            let empty = git.find_tree(git.treebuilder(None).unwrap().write().unwrap()).unwrap();
+            let who = ada.sign().unwrap();
+            let parent = git.commit(None, &who, &who, "first", &empty, &[]).unwrap();
+            let repository = Repository::discover(directory.path()).unwrap();
+            let text = |name: &str| (format!("{name}/a.yaml"), Some(format!("{name} {round}\n")));
+            let files = BTreeMap::from(["a", "b", "c"].map(text));
+            let (author, committer, parent) = (&ada, &ada, id_of(parent));
+            let new = NewCommit { parent, files: &files, author, committer, message: "second" };
+            let objects = git.path().join("objects");
+            let start = Barrier::new(2);
+            let written = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    remove_empty_directories(&objects);
+                });
+                start.wait();
+                repository.write_commit(&new)
+            });
+            let found = written.and_then(|it| repository.text(it, "c/a.yaml"));
+            assert_eq!(found, Ok(Some(format!("c {round}\n"))));
+        }
+    }
 
     #[test]
     fn every_caller_has_a_name_in_git() {

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::alternates::write_alternates;
 use super::commit_links::SHALLOW;
 use super::failure::{FetchFailure, failure_of};
+use super::grafts::GRAFTS;
 use super::object_guard::guard;
 use super::object_id::oid;
 use super::repository::Repository;
@@ -19,9 +20,6 @@ use crate::model::CommitId;
 
 /// How the names of their directories begin. The mirror removes those that a process which was killed left in it.
 pub(super) const PREFIX: &str = "clade-";
-
-/// The file that names commits with the parents that they have here. Unlike with [`SHALLOW`], a remote does not learn of it.
-const GRAFTS: &str = "info/grafts";
 
 /// A temporary repository that has the objects of another one.
 pub(super) struct CutHistory {

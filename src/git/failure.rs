@@ -45,8 +45,10 @@ pub enum FetchFailure {
     ShallowRemote,
     /// There is more than we take.
     LimitExceeded,
-    /// Objects are damaged, in the mirror or on their way here.
+    /// Objects are damaged or missing, in the mirror or at the remote.
     CorruptObjects,
+    /// What the remote sends is not git's protocol, or arrives damaged.
+    MalformedResponse,
     /// The disk of the mirror is full.
     DiskFull,
     /// Another process holds a lock in the mirror.
@@ -90,7 +92,7 @@ impl FetchFailure {
             Self::LockHeld => "LockHeld",
             Self::OlderThanLive => "OlderThanLive",
             Self::InvalidSettings => "InvalidSettings",
-            Self::Other => "FetchFailed",
+            Self::MalformedResponse | Self::Other => "FetchFailed",
         }
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorClass, ErrorCode};
 
 use super::commit_links::{SHALLOW, SHALLOW_BYTES};
+use super::grafts::{GRAFTS, check_grafts};
 use super::regular_file::read_regular;
 
 /// The files of a repository that libgit2 reads as a whole, and how large at most each of them is.
@@ -20,7 +21,7 @@ const FILES: [(&str, u64); 12] = [
     ("config.worktree", 16 << 20),
     ("info/attributes", 16 << 20),
     ("info/exclude", 16 << 20),
-    ("info/grafts", 64 << 20),
+    (GRAFTS, 64 << 20),
     ("logs/HEAD", 4 << 30),
     (SHALLOW, SHALLOW_BYTES),
     ("packed-refs", 1 << 30),
@@ -123,6 +124,7 @@ pub(super) fn check_files_at(path: &Path) -> Result<(), git2::Error> {
 
 fn check_all(directory: &Path) -> Result<(), git2::Error> {
     FILES.iter().try_for_each(|(name, most)| check(&directory.join(name), *most))?;
+    check_grafts(directory)?;
     // libgit2 takes a repository whose settings it may not read for one without any, and a bare one for one that is not.
     let settings = directory.join("config");
     if !is_denied(&settings) {

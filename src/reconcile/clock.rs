@@ -5,13 +5,17 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::boot_time::BootTime;
+
 /// What the clocks show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     /// The time of day, which an operator may set.
     pub(super) wall: Timestamp,
-    /// The monotonic clock.
+    /// The clock of waits and deadlines, which nothing sets. It may stop while the machine is suspended.
     pub(super) monotonic: Instant,
+    /// The clock of ages.
+    pub(super) boot: BootTime,
 }
 
 impl Now {
@@ -25,11 +29,10 @@ impl Now {
             return now;
         }
         loop {
-            let before = Instant::now();
-            let wall = Timestamp::now();
-            let monotonic = Instant::now();
-            if monotonic.saturating_duration_since(before) < SAME_MOMENT {
-                return Self { wall, monotonic };
+            let before = BootTime::now();
+            let (wall, monotonic, boot) = (Timestamp::now(), Instant::now(), BootTime::now());
+            if boot.since(before) < SAME_MOMENT {
+                return Self { wall, monotonic, boot };
             }
         }
     }
@@ -37,7 +40,13 @@ impl Now {
     /// Returns the clocks a while later.
     #[cfg(test)]
     pub(super) fn later(self, passed: Duration) -> Self {
-        Self { wall: self.wall + passed, monotonic: self.monotonic + passed }
+        Self { monotonic: self.monotonic + passed, ..self.after_suspend(passed) }
+    }
+
+    /// Returns the clocks after the machine was suspended for a while.
+    #[cfg(test)]
+    pub(super) fn after_suspend(self, passed: Duration) -> Self {
+        Self { wall: self.wall + passed, boot: self.boot + passed, ..self }
     }
 
     /// Returns what the time of day was a while ago, by a clock that was not set since.
@@ -48,7 +57,12 @@ impl Now {
             .unwrap_or(Timestamp::MIN)
     }
 
-    /// Returns how long ago something was.
+    /// Returns how long ago something was, with the time for which the machine was suspended since.
+    pub(super) fn age_of(self, then: BootTime) -> Duration {
+        self.boot.since(then)
+    }
+
+    /// Returns how long ago something was, by the clock of waits.
     pub(super) fn since(self, then: Instant) -> Duration {
         self.monotonic.saturating_duration_since(then)
     }

@@ -135,7 +135,7 @@ impl Journal {
     pub(super) fn check_clock(&mut self, now: Now) {
         let set = match self.clock.replace(now) {
             Some(last) => {
-                let passed = now.since(last.monotonic);
+                let passed = now.age_of(last.boot);
                 let until = after(last.wall, passed);
                 let since = now.ago(passed);
                 let drift = now.wall.duration_since(until).abs();
@@ -270,6 +270,18 @@ mod tests {
         journal.append(activated(4), Now::read()).unwrap();
         assert_eq!(journal.unanswered(hour, Now::read()), all);
         assert!(journal.unanswered_at(now + hour * 2, hour).is_empty());
+    }
+
+    #[test]
+    fn a_machine_that_was_suspended_did_not_set_its_clock() {
+        let (mut journal, now, night) = (Journal::default(), Now::read(), Duration::from_hours(8));
+        journal.append(activated(1), now).unwrap();
+        let morning = now.after_suspend(night);
+        journal.check_clock(morning);
+        assert_eq!(journal.records().len(), 1);
+        assert_eq!(journal.live_at(now.wall + night / 2, morning), Some(commit(1)));
+        journal.check_clock(Now { wall: morning.wall + night, ..morning });
+        assert_eq!(journal.records().len(), 2, "the clock was set");
     }
 
     #[test]

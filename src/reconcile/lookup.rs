@@ -198,7 +198,7 @@ impl CommitLookup {
             let state = self.state.lock();
             (state.last_contact, state.failures)
         };
-        let due = fetched.is_none_or(|it| it.elapsed() >= Duration::from_secs(1));
+        let due = fetched.is_none_or(|it| Now::read().age_of(it) >= Duration::from_secs(1));
         if due && failures == 0 {
             self.state.request_fetch(Trigger::Manual);
         }

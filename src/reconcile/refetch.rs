@@ -10,13 +10,12 @@ use super::source::Source;
 pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Recorder) -> bool {
     // It may take minutes: what another thread did meanwhile counts.
     let _one_at_a_time = source.lock_refetch();
-    if !state.lock().begin_refetch(Now::read().monotonic) {
-        return false;
-    }
+    let Some(cause) = state.lock().begin_refetch(Now::read().monotonic) else { return false };
+    let cause = cause.as_str();
     let kept = recorder.kept_commits();
     match source.refetch(&kept) {
         Ok(()) => {
-            tracing::warn!("objects on disk were damaged: everything was fetched again");
+            tracing::warn!(cause, "everything was fetched again into a fresh mirror");
             state.lock().fetched_again(Now::read().monotonic);
             state.notify();
             true
@@ -24,7 +23,7 @@ pub(super) fn refetch_if_due(source: &Source, state: &SharedState, recorder: &Re
         // The end interrupts it, and the next start fetches everything.
         Err(_) if state.lock().stopping => false,
         Err(error) => {
-            tracing::warn!(%error, "objects on disk are damaged, and everything cannot be fetched again");
+            tracing::warn!(cause, %error, "everything cannot be fetched again");
             state.lock().refetch_failed(Now::read().monotonic);
             false
         }

@@ -158,11 +158,9 @@ impl Source {
             }
             (
                 Target::Local(_),
-                OpenError::NotARepository(_)
-                | OpenError::Inside { .. }
-                | OpenError::Denied(_)
-                | OpenError::Unusable { .. },
+                OpenError::NotARepository(_) | OpenError::Inside { .. } | OpenError::Denied(_),
             ) => FetchFailure::RepositoryNotFound,
+            (Target::Local(_), OpenError::Unusable { .. }) => FetchFailure::Other,
         };
         FetchError { failure, message: error.to_string() }
     }

@@ -25,6 +25,7 @@ pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
 pub use self::no_snapshot::NoSnapshotCause;
 use self::object_trouble::ObjectTrouble;
 use super::attribution::Pin;
+use super::boot_time::BootTime;
 use super::clock::Now;
 use super::policy::{OnRewrite, OnStale, Policy};
 use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
@@ -37,7 +38,7 @@ use crate::model::CommitId;
 pub(super) struct ReconcileState {
     policy: Policy,
     source: SourceKind,
-    started: Instant,
+    started: BootTime,
     /// The live commit.
     live: Option<CommitId>,
     pub(super) active: Option<ActiveCommit>,
@@ -53,8 +54,8 @@ pub(super) struct ReconcileState {
     pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
     pub(super) last_change: Option<Timestamp>,
-    /// When the branch was last fetched, by the monotonic clock.
-    pub(super) last_contact: Option<Instant>,
+    /// When the branch was last fetched.
+    pub(super) last_contact: Option<BootTime>,
     /// When it was last fetched before the restart.
     earlier_contact: Option<EarlierContact>,
     pub(super) failure: Option<(FetchFailure, String)>,
@@ -226,7 +227,7 @@ impl ReconcileState {
         Self {
             policy,
             source,
-            started: now.monotonic,
+            started: now.boot,
             live: None,
             active: None,
             observed: None,
@@ -346,10 +347,10 @@ impl ReconcileState {
     /// Returns for how long the branch was not seen, across restarts; since the start if it never was.
     pub(super) fn staleness(&self, now: Now) -> Duration {
         match self.last_contact {
-            Some(contact) => now.since(contact),
+            Some(contact) => now.age_of(contact),
             None => {
                 let before = self.earlier_contact.map_or(Duration::ZERO, |it| it.age);
-                before.saturating_add(now.since(self.started))
+                before.saturating_add(now.age_of(self.started))
             }
         }
     }

@@ -294,7 +294,7 @@ impl From<FetchFailure> for Reason {
             FetchFailure::LockHeld => Self::LockHeld,
             FetchFailure::OlderThanLive => Self::OlderThanLive,
             FetchFailure::InvalidSettings => Self::InvalidSettings,
-            FetchFailure::Other => Self::FetchFailed,
+            FetchFailure::MalformedResponse | FetchFailure::Other => Self::FetchFailed,
         }
     }
 }

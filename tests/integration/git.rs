@@ -1,6 +1,8 @@
 //! The git adapter against real repositories, real servers, and servers that misbehave.
 
 mod faults;
+mod grafts;
+mod malformed;
 mod mirror;
 mod reading;
 mod ref_storage;

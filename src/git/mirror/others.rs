@@ -289,7 +289,10 @@ fn mapped(name: &str, from: &str, to: &str) -> Option<String> {
 fn is_of_content(failure: FetchFailure) -> bool {
     matches!(
         failure,
-        FetchFailure::LimitExceeded | FetchFailure::CorruptObjects | FetchFailure::Timeout
+        FetchFailure::LimitExceeded
+            | FetchFailure::CorruptObjects
+            | FetchFailure::MalformedResponse
+            | FetchFailure::Timeout
     )
 }
 

@@ -198,16 +198,13 @@ impl Attempt {
                           name the repository that it was cloned from";
             return Err(self.error(FetchFailure::ShallowRemote, detail));
         }
-        taken.map_err(|excess| match (excess, self.transfer) {
-            (Excess::Limit(detail), _) => self.error(FetchFailure::LimitExceeded, detail),
-            (Excess::Fatal(text), _) => {
-                self.error(FetchFailure::Other, format!("it gives up: {text}"))
+        taken.map_err(|excess| match excess {
+            Excess::Limit(detail) => self.error(FetchFailure::LimitExceeded, detail),
+            Excess::Fatal(text) => self.error(FetchFailure::Other, format!("it gives up: {text}")),
+            // None of it gets to the disk: objects there are as they were.
+            Excess::Malformed(detail) => {
+                self.error(FetchFailure::MalformedResponse, format!("malformed response: {detail}"))
             }
-            (Excess::Malformed(detail), Transfer::Fetch) => {
-                self.error(FetchFailure::CorruptObjects, detail)
-            }
-            // No object comes with it, and those of a push are fine.
-            (Excess::Malformed(detail), Transfer::Push) => self.error(FetchFailure::Other, detail),
         })
     }
 

@@ -5,7 +5,11 @@
 //! in the pack the header of every object. Objects are inflated into a small buffer that is thrown
 //! away, which finds their ends and, for deltas, the size of what they make.
 
+#[cfg(test)]
+mod tests;
+
 use flate2::{Decompress, FlushDecompress, Status};
+use sha1::{Digest as _, Sha1};
 
 use super::ref_line::RefLines;
 use crate::git::options::ObjectLimits;
@@ -178,6 +182,8 @@ impl Guard {
 struct Pack {
     limits: ObjectLimits,
     state: State,
+    /// Of all bytes before the trailer.
+    hash: Sha1,
     /// How many objects are to come.
     left: u64,
     inflate: Decompress,
@@ -196,7 +202,9 @@ enum State {
     Base(usize, Entry),
     /// Compressed data.
     Data(Entry),
-    /// All objects were seen.
+    /// The SHA-1 of everything before it.
+    Trailer(Vec<u8>),
+    /// The whole pack was seen.
     Done,
 }
 
@@ -208,6 +216,12 @@ struct Entry {
     delta: Option<Vec<u8>>,
 }
 
+/// How a pack begins: a word, and one of the versions that git knows.
+const BEGINNINGS: [&[u8]; 2] = [b"PACK\0\0\0\x02", b"PACK\0\0\0\x03"];
+
+/// How many bytes the trailer of a pack has.
+const TRAILER: usize = 20;
+
 /// How many bytes the two sizes at the beginning of a delta have at most.
 const SIZES: usize = 20;
 
@@ -216,6 +230,7 @@ impl Pack {
         Self {
             limits,
             state: State::Header(Vec::new()),
+            hash: Sha1::new(),
             left: 0,
             inflate: Decompress::new(true),
             scratch: vec![0; SCRATCH],
@@ -223,41 +238,64 @@ impl Pack {
     }
 
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
-        while let Some((first, rest)) = bytes.split_first() {
-            match std::mem::replace(&mut self.state, State::Done) {
+        while let Some(first) = bytes.first() {
+            let is_before_trailer = !matches!(self.state, State::Trailer(_) | State::Done);
+            let used = match std::mem::replace(&mut self.state, State::Done) {
                 State::Done => return Ok(()),
-                State::Header(mut head) => {
-                    head.push(*first);
-                    bytes = rest;
-                    self.state = self.header(head)?;
+                State::Data(entry) => self.data(entry, bytes)?,
+                state => {
+                    self.state = self.step(state, *first)?;
+                    1
                 }
-                State::Entry(mut head) => {
-                    head.push(*first);
-                    bytes = rest;
-                    self.state = self.entry(head)?;
-                }
-                State::Offset(entry) => {
-                    bytes = rest;
-                    let goes_on = first & 0x80 != 0;
-                    self.state = if goes_on { State::Offset(entry) } else { State::Data(entry) };
-                }
-                State::Base(left, entry) => {
-                    bytes = rest;
-                    let is_last = left <= 1;
-                    self.state =
-                        if is_last { State::Data(entry) } else { State::Base(left - 1, entry) };
-                }
-                State::Data(entry) => {
-                    let used = self.data(entry, bytes)?;
-                    bytes = bytes.get(used..).unwrap_or_default();
-                }
+            };
+            let (now, later) = bytes.split_at_checked(used).unwrap_or((bytes, &[]));
+            if is_before_trailer {
+                self.hash.update(now);
             }
+            bytes = later;
         }
         Ok(())
     }
 
+    /// Takes the next byte of what is not compressed; returns what comes after it.
+    fn step(&mut self, state: State, byte: u8) -> Result<State, Excess> {
+        let with = |mut head: Vec<u8>| {
+            head.push(byte);
+            head
+        };
+        match state {
+            State::Header(head) => self.header(with(head)),
+            State::Entry(head) => self.entry(with(head)),
+            State::Offset(entry) if byte & 0x80 != 0 => Ok(State::Offset(entry)),
+            State::Base(left, entry) if left > 1 => Ok(State::Base(left - 1, entry)),
+            State::Offset(entry) | State::Base(_, entry) | State::Data(entry) => {
+                Ok(State::Data(entry))
+            }
+            State::Trailer(head) => self.trailer(with(head)),
+            State::Done => Ok(State::Done),
+        }
+    }
+
+    /// What arrives damaged is told apart from objects that are damaged here, or that the remote does not send.
+    fn trailer(&mut self, head: Vec<u8>) -> Result<State, Excess> {
+        if head.len() < TRAILER {
+            return Ok(State::Trailer(head));
+        }
+        let checksum: [u8; TRAILER] = self.hash.finalize_reset().into();
+        if head != checksum {
+            return Err(Excess::Malformed("a pack does not have its checksum"));
+        }
+        Ok(State::Done)
+    }
+
     fn header(&mut self, head: Vec<u8>) -> Result<State, Excess> {
-        let Some(count) = head.get(8..12) else { return Ok(State::Header(head)) };
+        let Some((beginning, count)) = head.split_at_checked(8).filter(|(_, it)| it.len() == 4)
+        else {
+            return Ok(State::Header(head));
+        };
+        if !BEGINNINGS.contains(&beginning) {
+            return Err(Excess::Malformed("a pack does not begin as one"));
+        }
         self.left = count.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         if self.left > self.limits.count {
             let (has, most) = (self.left, self.limits.count);
@@ -267,7 +305,7 @@ impl Pack {
     }
 
     fn next(&mut self) -> State {
-        if self.left == 0 { State::Done } else { State::Entry(Vec::new()) }
+        if self.left == 0 { State::Trailer(Vec::new()) } else { State::Entry(Vec::new()) }
     }
 
     fn entry(&mut self, head: Vec<u8>) -> Result<State, Excess> {
@@ -318,6 +356,9 @@ impl Pack {
             start.extend(self.scratch.iter().take(made.min(room)));
         }
         match status {
+            Status::StreamEnd if entry.seen < entry.size => {
+                return Err(Excess::Malformed("an object is smaller than its declared size"));
+            }
             Status::StreamEnd => {
                 if let Some(start) = &entry.delta {
                     let makes = result_size(start).ok_or(TOO_LONG)?;
@@ -361,185 +402,4 @@ fn result_size(start: &[u8]) -> Option<u64> {
         }
     }
     Some(sizes[1])
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    const LIMITS: ObjectLimits = ObjectLimits { bytes: 1000, count: 3 };
-
-    fn entry(kind: u8, size: usize, base: &[u8], data: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![kind << 4 | u8::try_from(size & 0x0f).unwrap()];
-        let mut rest = size >> 4;
-        while rest > 0 {
-            *bytes.last_mut().unwrap() |= 0x80;
-            bytes.push(u8::try_from(rest & 0x7f).unwrap());
-            rest >>= 7;
-        }
-        bytes.extend(base);
-        let mut packed = flate2::write::ZlibEncoder::new(bytes, flate2::Compression::fast());
-        packed.write_all(data).unwrap();
-        packed.finish().unwrap()
-    }
-
-    fn pack(entries: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = b"PACK\0\0\0\x02\0\0\0".to_vec();
-        bytes.push(u8::try_from(entries.len()).unwrap());
-        bytes.extend(entries.concat());
-        bytes.extend([0; 20]);
-        bytes
-    }
-
-    /// Puts bytes into packets of a side band, with progress between.
-    fn in_packets(bytes: &[u8]) -> Vec<u8> {
-        let mut all = b"0008NAK\n".to_vec();
-        for part in bytes.chunks(7) {
-            all.extend(format!("{:04x}\x01", part.len() + 5).into_bytes());
-            all.extend(part);
-            all.extend(b"0009\x02PACK");
-        }
-        all.extend(b"0000");
-        all
-    }
-
-    fn take(bytes: &[u8], at_once: usize) -> Result<(), Excess> {
-        let mut guard = Guard::new(LIMITS);
-        bytes.chunks(at_once).try_for_each(|it| guard.take(it))
-    }
-
-    #[test]
-    fn a_remote_that_gives_up_says_why() {
-        for (text, expected) in [
-            ("fatal: out of memory\n", "fatal: out of memory".to_owned()),
-            ("", String::new()),
-            (&*"x".repeat(9_000), "x".repeat(LONGEST_FATAL)),
-        ] {
-            let packet = format!("0008NAK\n{:04x}\x03{text}", text.len() + 5);
-            for at_once in [1, 7, 100_000] {
-                let fatal = Err(Excess::Fatal(expected.clone()));
-                assert_eq!(take(packet.as_bytes(), at_once), fatal);
-                let mut guard = Guard::of_push();
-                let taken = packet.as_bytes().chunks(at_once).try_for_each(|it| guard.take(it));
-                assert_eq!(taken, fatal);
-            }
-        }
-    }
-
-    #[test]
-    fn packs_are_followed_however_they_arrive() {
-        let delta = [200, 7, 200, 7, 0x90, 5];
-        let good = pack(&[
-            entry(3, 1000, &[], &[b'a'; 1000]),
-            entry(6, 6, &[0x81, 5], &delta),
-            entry(7, 6, &[9; 20], &delta),
-        ]);
-        let limit = |text: &str| Err(Excess::Limit(text.to_owned()));
-        let makes_more = [200, 7, 233, 7, 0x90, 5];
-        for (bytes, expected) in [
-            (good, Ok(())),
-            (
-                pack(&[entry(3, 1001, &[], &[b'a'; 1001])]),
-                limit("it has an object of 1001 bytes, and 1000 are taken"),
-            ),
-            (
-                pack(&[entry(6, 6, &[5], &makes_more)]),
-                limit("it has an object of 1001 bytes, and 1000 are taken"),
-            ),
-            (
-                pack(&[entry(3, 1, &[], b"a"), entry(3, 3 << 30, &[], b"a")]),
-                limit("it has an object of 3221225472 bytes, and 1000 are taken"),
-            ),
-            (pack(&vec![entry(3, 1, &[], b"a"); 4]), limit("it sends 4 objects, and 3 are taken")),
-            (
-                pack(&[entry(3, 2, &[], b"abc")]),
-                Err(Excess::Malformed("an object is larger than its declared size")),
-            ),
-        ] {
-            for at_once in [1, 3, 64, 100_000] {
-                assert_eq!(take(&in_packets(&bytes), at_once), expected, "{at_once}");
-                let raw = [b"0008NAK\n", bytes.as_slice()].concat();
-                assert_eq!(take(&raw, at_once), expected, "{at_once}, raw");
-            }
-        }
-    }
-
-    #[test]
-    fn refs_whose_names_are_not_utf8_are_named() {
-        let id = "a".repeat(40);
-        let line = |name: &[u8]| {
-            let length = format!("{:04x}", id.len() + name.len() + 5);
-            [length.as_bytes(), id.as_bytes(), b" ", name].concat()
-        };
-        let all = [
-            line(b"refs/heads/m\xfcll\0symref=HEAD:refs/heads/\xfc\n"),
-            line(b"HEAD\0symref=HEAD:refs/heads/\xfc\n"),
-            line("refs/heads/f\u{fc}r\n".as_bytes()),
-            line(b"refs/tags/f\xfcr"),
-            b"0000".to_vec(),
-        ]
-        .concat();
-        for at_once in [1, 7, 10_000] {
-            let mut guard = Guard::new(LIMITS);
-            assert_eq!(all.chunks(at_once).try_for_each(|it| guard.take(it)), Ok(()));
-            assert_eq!(
-                guard.refs_not_utf8(),
-                ["refs/heads/m\u{fffd}ll", "refs/tags/f\u{fffd}r"],
-                "{at_once}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_shallow_clone_says_so_in_a_line_of_its_own() {
-        let id = "a".repeat(40);
-        let line = |text: String| format!("{:04x}{text}", text.len() + 4);
-        for (text, expected) in [
-            (format!("shallow {id}"), true),
-            (format!("{id} refs/heads/shallow\0shallow deepen-since\n"), false),
-            ("\x02shallow ".to_owned(), false),
-        ] {
-            let all =
-                [line(format!("{id} refs/heads/main\n")), line(text.clone())].concat() + "0000";
-            for at_once in [1, 7, 10_000] {
-                let mut guard = Guard::new(LIMITS);
-                all.as_bytes().chunks(at_once).try_for_each(|it| guard.take(it)).unwrap();
-                assert_eq!(guard.is_shallow(), expected, "{text:?} {at_once}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_answers_a_push_has_no_pack_and_an_end() {
-        let answer =
-            b"001f# service=git-receive-pack\n0000002e\x01000eunpack ok\n0017ok refs/heads/main\n\
-                       0000000a\x02words0000";
-        let packed = in_packets(&pack(&[entry(3, 1, &[], b"a")]));
-        for (bytes, expected) in [
-            (answer.as_slice(), Ok(())),
-            (b"0008NAK\nPACK", Err(Excess::Malformed("a pack answers a push"))),
-            (b"HTTP/1.1", Err(Excess::Malformed("a packet has no length"))),
-            // The first band is text here.
-            (&packed, Ok(())),
-        ] {
-            for at_once in [1, 3, 100_000] {
-                let mut guard = Guard::of_push();
-                let taken = bytes.chunks(at_once).try_for_each(|it| guard.take(it));
-                assert_eq!(taken, expected, "{at_once}");
-            }
-        }
-        let line = format!("003d{} refs/heads/main\n", "a".repeat(40));
-        let mut guard = Guard::of_push();
-        let taken =
-            (0..2 * BESIDE_PACKS).step_by(line.len()).try_for_each(|_| guard.take(line.as_bytes()));
-        assert!(matches!(taken, Err(Excess::Limit(_))), "{taken:?}");
-    }
-
-    #[test]
-    fn an_invalid_packet_is_refused() {
-        assert_eq!(take(b"HTTP/1.1", 3), Err(Excess::Malformed("a packet has no length")));
-        assert_eq!(take(b"001e# service=git-upload-pack\n0000", 3), Ok(()));
-    }
 }

@@ -76,7 +76,7 @@ fn spans(records: &[Record], now: Timestamp) -> Vec<Span> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test damages the file")]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use jiff::SignedDuration;
 
@@ -94,7 +94,7 @@ mod tests {
     /// A machine whose clock is set now and then, and everything that the clock showed.
     struct Machine {
         journal: Journal,
-        started: Instant,
+        started: Now,
         passed: Duration,
         wall: Timestamp,
         live: Option<u16>,
@@ -107,7 +107,7 @@ mod tests {
             let wall: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
             Self {
                 journal: Journal::default(),
-                started: Now::read().monotonic,
+                started: Now::read(),
                 passed: Duration::ZERO,
                 wall,
                 live: None,
@@ -116,7 +116,7 @@ mod tests {
         }
 
         fn reading(&self) -> Now {
-            Now { wall: self.wall, monotonic: self.started + self.passed }
+            Now { wall: self.wall, ..self.started.later(self.passed) }
         }
 
         fn pass(&mut self, seconds: u64) {

@@ -282,7 +282,7 @@ impl ReconcileState {
             self.last_change = Some(now.wall);
         }
         self.observed = Some(ObservedCommit { commit: head, fetched_at: now.wall });
-        self.last_contact = Some(now.monotonic);
+        self.last_contact = Some(now.boot);
         self.failure = None;
         self.failures = 0;
     }

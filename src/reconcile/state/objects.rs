@@ -6,6 +6,25 @@ use super::{ReconcileState, SourceKind};
 use crate::git::{FetchFailure, PushError};
 use crate::reconcile::status::Reason;
 
+/// Why everything is fetched again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reconcile) enum RefetchCause {
+    /// Objects of the mirror cannot be read.
+    DamagedHere,
+    /// The last fetch brought objects on top of the mirror that cannot be used, or lack others.
+    FailedFetch,
+}
+
+impl RefetchCause {
+    /// Returns what is wrong, for the log.
+    pub(in crate::reconcile) fn as_str(self) -> &'static str {
+        match self {
+            Self::DamagedHere => "objects on disk cannot be read",
+            Self::FailedFetch => "the last fetch met damaged or missing objects",
+        }
+    }
+}
+
 impl ReconcileState {
     /// Objects are damaged: everything is fetched again.
     pub(in crate::reconcile) fn note_damage(&mut self, message: String) {
@@ -26,15 +45,18 @@ impl ReconcileState {
         self.objects.damage().is_some()
     }
 
-    /// Returns whether everything is to be fetched again now, and notes that it is.
-    pub(in crate::reconcile) fn begin_refetch(&mut self, now: Instant) -> bool {
-        let is_needed =
-            self.source == SourceKind::Remote && (self.is_damaged() || self.has_met_damage());
-        let begins = is_needed && self.objects.until_refetch(now).is_zero();
-        if begins {
+    /// Returns why everything is to be fetched again now, if it is, and notes that it begins.
+    pub(in crate::reconcile) fn begin_refetch(&mut self, now: Instant) -> Option<RefetchCause> {
+        let cause = match self.source {
+            SourceKind::Local => None,
+            SourceKind::Remote if self.is_damaged() => Some(RefetchCause::DamagedHere),
+            SourceKind::Remote => self.has_met_damage().then_some(RefetchCause::FailedFetch),
+        };
+        let cause = cause.filter(|_| self.objects.until_refetch(now).is_zero());
+        if cause.is_some() {
             self.objects.refetch_began(now);
         }
-        begins
+        cause
     }
 
     /// Returns whether the last fetch failed at damaged objects: they stay in the mirror, and the next one does not ask for
@@ -117,7 +139,7 @@ mod tests {
         let damaged = (ConditionKind::FetchFailed, Reason::CorruptObjects);
         let found = conditions(&mut state);
         assert!(found.contains(&rejected) && found.contains(&damaged), "{found:?}");
-        assert!(state.begin_refetch(now.monotonic));
+        assert_eq!(state.begin_refetch(now.monotonic), Some(RefetchCause::DamagedHere));
         state.fetched_again(now.monotonic);
         assert!(state.has_pending(), "it is built again");
         assert!(state.other_refs_requested, "which refs are skipped is found out again");
@@ -128,9 +150,9 @@ mod tests {
     fn refetches(state: &mut ReconcileState, from: Instant, seconds: u64) -> Vec<u64> {
         let fetches = |second: &u64| {
             let now = from + Duration::from_secs(*second);
-            let begins = state.begin_refetch(now);
+            let begins = state.begin_refetch(now).is_some();
             if begins {
-                assert!(!state.begin_refetch(now), "one at a time");
+                assert_eq!(state.begin_refetch(now), None, "one at a time");
                 state.refetch_failed(now);
             }
             begins
@@ -169,11 +191,10 @@ mod tests {
         // However long the interval is, whose length its own retries may have.
         let (now_at_once, pause) = (Some(Duration::ZERO), Some(Duration::from_secs(4)));
         assert_eq!(failed(FetchFailure::CorruptObjects), (now_at_once, vec![0, 2], pause));
-        assert_eq!(
-            failed(FetchFailure::ConnectFailed),
-            (None, vec![], None),
-            "its own retry does it"
-        );
+        // A response that arrived damaged left nothing in the mirror.
+        for failure in [FetchFailure::ConnectFailed, FetchFailure::MalformedResponse] {
+            assert_eq!(failed(failure), (None, vec![], None), "its own retry does it: {failure:?}");
+        }
     }
 
     #[test]
@@ -183,12 +204,12 @@ mod tests {
         assert_eq!(state.until_refetch(now.monotonic), None);
         state.note_damage("it is cut short".to_owned());
         assert_eq!(state.until_refetch(now.monotonic), Some(Duration::ZERO));
-        assert!(state.begin_refetch(now.monotonic));
+        assert_eq!(state.begin_refetch(now.monotonic), Some(RefetchCause::DamagedHere));
         assert_eq!(state.until_refetch(now.monotonic), Some(Duration::from_secs(2)));
         let mut local = ReconcileState::new(Policy::default(), SourceKind::Local, now);
         local.note_damage("it is cut short".to_owned());
         assert_eq!(local.until_refetch(now.monotonic), None);
-        assert!(!local.begin_refetch(now.monotonic));
+        assert_eq!(local.begin_refetch(now.monotonic), None);
     }
 
     #[test]
@@ -205,7 +226,7 @@ mod tests {
         ] {
             let mut state = ReconcileState::new(Policy::default(), SourceKind::Remote, now);
             state.push_failed(&error);
-            assert_eq!(state.begin_refetch(now.monotonic), is_damage, "{error:?}");
+            assert_eq!(state.begin_refetch(now.monotonic).is_some(), is_damage, "{error:?}");
         }
     }
 

@@ -6,6 +6,7 @@ mod world;
 use std::time::Duration;
 
 use self::world::{Commits, World, name};
+use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Stage};
 use crate::reconcile::policy::{OnRewrite, Policy};
 use crate::reconcile::state::{Cause, Following, Withheld};
@@ -189,6 +190,24 @@ fn a_condition_is_as_old_as_it_is_whenever_it_is_asked_for() {
     let conditions = world.state.conditions(asked_at);
     let failed = conditions.iter().find(|it| it.kind == ConditionKind::FetchFailed).unwrap();
     assert_eq!(failed.last_transition, failed_at.wall);
+}
+
+#[test]
+fn staleness_counts_the_time_for_which_the_machine_was_suspended() {
+    let policy = Policy { max_staleness: Some(Duration::from_mins(1)), ..Policy::default() };
+    let mut world = World::new(commits(), policy);
+    world.fetch('b');
+    world.build();
+    let seen = world.now().wall;
+    world.suspend(Duration::from_hours(8));
+    let age = world.state.staleness(world.now());
+    assert_eq!((age, world.conditions()), (Duration::from_hours(8), vec![ConditionKind::Stale]));
+    assert_eq!(world.state.last_seen(world.now()), Some(seen), "as the file keeps it");
+    // The clock alone is set ahead.
+    let now = world.now();
+    let ahead = Now { wall: now.wall + Duration::from_hours(1), ..now };
+    assert_eq!(world.state.staleness(ahead), age);
+    assert_eq!(world.state.last_seen(ahead), Some(seen + Duration::from_hours(1)));
 }
 
 #[test]

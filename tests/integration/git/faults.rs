@@ -117,7 +117,7 @@ fn a_spoilt_pack_leaves_the_mirror_as_it_was() {
     let (origin, first) = Origin::with_a_commit();
     for (spoil, failure) in [
         (Spoil::CutShort, FetchFailure::ConnectFailed),
-        (Spoil::TurnABit, FetchFailure::CorruptObjects),
+        (Spoil::TurnABit, FetchFailure::MalformedResponse),
     ] {
         let directory = origin.path().parent().unwrap().to_owned();
         let spoiling = Arc::new(AtomicBool::new(true));

@@ -1,7 +1,7 @@
 //! A world without threads, disks and networks for the state: a remote, a journal, a builder.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -75,8 +75,10 @@ pub(super) struct World {
     pub(super) state: ReconcileState,
     pub(super) journal: Journal,
     policy: Policy,
-    started: Instant,
+    started: Now,
     passed: Duration,
+    /// How long the machine was suspended.
+    suspended: Duration,
     /// The commit whose snapshot answers requests.
     pub(super) answers: Option<char>,
     /// The head that the mirror keeps.
@@ -86,17 +88,16 @@ pub(super) struct World {
 }
 
 impl World {
-    #[expect(clippy::disallowed_methods, reason = "only differences of instants are used")]
     pub(super) fn new(commits: Commits, policy: Policy) -> Self {
-        let started = Instant::now();
-        let now = Now { wall: Timestamp::UNIX_EPOCH, monotonic: started };
+        let started = Now { wall: Timestamp::UNIX_EPOCH, ..Now::read() };
         Self {
             commits,
-            state: ReconcileState::new(policy, SourceKind::Remote, now),
+            state: ReconcileState::new(policy, SourceKind::Remote, started),
             journal: Journal::default(),
             policy,
             started,
             passed: Duration::ZERO,
+            suspended: Duration::ZERO,
             answers: None,
             mirror: None,
             seen: None,
@@ -104,7 +105,11 @@ impl World {
     }
 
     pub(super) fn now(&self) -> Now {
-        Now { wall: Timestamp::UNIX_EPOCH + self.passed, monotonic: self.started + self.passed }
+        self.started.later(self.passed).after_suspend(self.suspended)
+    }
+
+    pub(super) fn suspend(&mut self, time: Duration) {
+        self.suspended += time;
     }
 
     pub(super) fn pass(&mut self, time: Duration) {
