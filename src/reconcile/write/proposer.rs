@@ -31,6 +31,9 @@ struct PushedBranch {
 /// The commit of a write, or why there is none.
 type Applied = Result<(Arc<Snapshot>, Changeset), WriteError>;
 
+/// Whether the remote showed its newest commit since some writes came; none where it was not asked yet.
+type RemoteAnswer = Option<Result<(), WriteError>>;
+
 /// What came of a write.
 enum ProposalOutcome {
     /// There is nothing to review.
@@ -52,14 +55,23 @@ pub(super) struct Proposer {
 }
 
 impl Proposer {
+    /// Proposes writes that waited together. The remote is asked for its newest commit after they came, so that one
+    /// answer serves all of them.
+    pub(super) fn propose_all(&self, writes: Vec<QueuedWrite>) {
+        let mut asked = None;
+        for write in writes {
+            self.propose(write, &mut asked);
+        }
+    }
+
     /// Pushes a write to a branch of its own, and answers its client; a branch without a pull request is a proposal
     /// all the same.
-    pub(super) fn propose(&self, write: QueuedWrite) {
+    fn propose(&self, write: QueuedWrite, asked: &mut RemoteAnswer) {
         let QueuedWrite { request, reply, .. } = write;
         if let Some(refusal) = self.applier.denied_early(&request) {
             return reply(Err(refusal));
         }
-        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
+        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request, asked) {
             Err(error) => return reply(Err(error)),
             Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
             Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
@@ -71,8 +83,12 @@ impl Proposer {
         }
     }
 
-    fn push_proposal(&self, request: &WriteRequest) -> Result<ProposalOutcome, WriteError> {
-        let (tip, (snapshot, changeset)) = self.apply_to_newest(request)?;
+    fn push_proposal(
+        &self,
+        request: &WriteRequest,
+        asked: &mut RemoteAnswer,
+    ) -> Result<ProposalOutcome, WriteError> {
+        let (tip, (snapshot, changeset)) = self.apply_to_newest(request, asked)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
@@ -88,21 +104,20 @@ impl Proposer {
         Ok(ProposalOutcome::Pushed(pushed, pull_request))
     }
 
-    /// Applies a write to the branch. Where there is nothing to propose, because everything is so already or the groups do
-    /// not allow the write, that is so at the newest commit.
+    /// Applies a write to the newest commit of the branch. No push finds out that others moved it, since a proposal has a
+    /// branch of its own: so the remote is asked.
     fn apply_to_newest(
         &self,
         request: &WriteRequest,
+        asked: &mut RemoteAnswer,
     ) -> Result<(Tip, (Arc<Snapshot>, Changeset)), WriteError> {
         let (tip, applied) = self.apply_to_tip(request)?;
-        let is_proposal = match &applied {
-            Ok((snapshot, _)) => snapshot.commit != tip.commit,
-            Err(error) => !error.depends_on_groups(),
-        };
-        if is_proposal {
-            return Ok((tip, applied?));
+        if let Err(error) = &applied
+            && !error.depends_on_groups()
+        {
+            return Err(error.clone());
         }
-        match (self.applier.is_newest(&tip), applied) {
+        match (self.ask_for_newest(&tip, asked), applied) {
             (Ok(true), applied) => Ok((tip, applied?)),
             // It was fetched. No push has failed, so this does not count as a retry.
             (Ok(false), _) => {
@@ -111,6 +126,19 @@ impl Proposer {
             }
             (Err(error), Err(refusal)) => Err(error.of_refused(refusal)),
             (Err(error), Ok(_)) => Err(error),
+        }
+    }
+
+    /// Returns whether a tip is the newest commit of the branch, by the answer that the remote gave to a write that
+    /// waited as well. A tip that was read after that answer is as new.
+    fn ask_for_newest(&self, tip: &Tip, asked: &mut RemoteAnswer) -> Result<bool, WriteError> {
+        match asked {
+            Some(answer) => answer.clone().map(|()| true),
+            None => {
+                let is_newest = self.applier.is_newest(tip);
+                *asked = Some(is_newest.clone().map(drop));
+                is_newest
+            }
         }
     }
 
