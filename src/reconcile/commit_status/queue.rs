@@ -141,6 +141,10 @@ impl StatusQueue {
     /// Has a status posted, unless the forge has it, in the place of an older one about the same.
     pub(super) fn add(&self, report: StatusReport, posted: &Posted) {
         let mut queue = self.queue.lock();
+        // A rejected commit stays rejected once another one answers.
+        if report.live == Some(LiveReport::Superseded) && queue.rejects(&report.status) {
+            return;
+        }
         queue.waiting.retain(|it| !it.report.is_about(&report.status));
         let CommitStatus { commit, context, .. } = &report.status;
         if posted.get(&(*commit, context.clone())) == Some(&report.posted()) {
@@ -179,6 +183,13 @@ impl StatusQueue {
 }
 
 impl Queue {
+    /// Returns whether a status waits that says of the same commit that it was rejected.
+    fn rejects(&self, status: &CommitStatus) -> bool {
+        let is_bad = |it: StatusState| matches!(it, StatusState::Failure | StatusState::Error);
+        let mut waiting = self.waiting.iter().map(|it| &it.report);
+        waiting.any(|it| it.is_about(status) && is_bad(it.status.state))
+    }
+
     /// Returns when the next status is to be posted, if any waits.
     fn next_due(&self) -> Option<Instant> {
         let due = self.waiting.iter().map(|it| it.due).min()?;

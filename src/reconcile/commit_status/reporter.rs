@@ -134,8 +134,10 @@ impl CommitStatusReporter {
         let mut all = Vec::new();
         let passed = before.and_then(|it| repository.commits_between(it, commit).ok());
         for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
-            // What was rejected or live has its status already.
-            if passed != commit && !posted.contains_key(&(passed, live.to_owned())) {
+            // What was rejected or live has its status already, or gets it once the forge takes it.
+            let is_posted = posted.contains_key(&(passed, live.to_owned()));
+            let was_rejected = || self.recorder.journal().rejected_at(passed).is_some();
+            if passed != commit && !is_posted && !was_rejected() {
                 all.push(self.live(passed, live, LiveReport::Superseded, commit));
             }
         }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{BAD, group, wait_for};
-use crate::forge::{Fate, Stub, World};
+use crate::forge::{Fate, Stub, World, respond};
 use crate::program::{Daemon, root, run, serve};
+use crate::table::each_row;
 
 #[test]
 fn every_commit_gets_its_status_once() {
@@ -54,6 +55,48 @@ fn every_commit_gets_its_status_once() {
     let again: Vec<String> = stub.calls().split_off(before).into_iter().map(|it| it.path).collect();
     assert!(again.iter().all(|it| it.ends_with(&last)), "said twice: {again:?}");
     daemon.wait_until("both are counted", posted(2));
+}
+
+/// Each row: whether the daemon is killed before the forge takes calls again.
+#[test]
+fn a_rejected_commit_stays_rejected_also_where_the_forge_was_down() {
+    each_row([false, true], |is_killed| {
+        let world = World::new();
+        let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let is_down = Arc::new(AtomicBool::new(false));
+        let stub = Stub::behaving({
+            let is_down = Arc::clone(&is_down);
+            move |stream| match is_down.load(Ordering::SeqCst) {
+                true => {
+                    respond(stream, "503 Service Unavailable", "{}");
+                    Fate::Lost
+                }
+                false => {
+                    respond(stream, "201 Created", "{}");
+                    Fate::Taken
+                }
+            }
+        });
+        let daemon = world.start(&stub, "github", &[]);
+        stub.status(&first, "clade/live/eu1");
+        is_down.store(true, Ordering::SeqCst);
+        let bad = world.repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+        daemon.wait_until("it is rejected", |it| {
+            it.get("/controller/status").json()["candidate"]["state"] == "rejected"
+        });
+        let good = world.repository.commit("good", &[("groups/bad.yaml", "")]);
+        wait_for(&daemon, &good);
+        let restarted = is_killed.then(|| {
+            daemon.kill();
+            world.start(&stub, "github", &[])
+        });
+        is_down.store(false, Ordering::SeqCst);
+        assert_eq!(stub.status(&good, "clade/live/eu1").1, "answers");
+        let (state, description) = stub.status(&bad, "clade/live/eu1");
+        assert_eq!(state, "failure", "{description}");
+        assert_eq!(stub.status(&bad, "clade/validate").0, "failure");
+        drop(restarted);
+    });
 }
 
 /// A call of a forge may take ten seconds.
