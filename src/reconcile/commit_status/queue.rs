@@ -80,6 +80,8 @@ pub(super) enum Job {
 pub(super) struct Waiting {
     pub(super) report: StatusReport,
     pub(super) tries: u32,
+    /// How often the forge did not have its commit.
+    pub(super) misses: u32,
     pub(super) due: Instant,
 }
 
@@ -153,7 +155,7 @@ impl StatusQueue {
         if queue.waiting.len() >= WAITING {
             queue.waiting.remove(0);
         }
-        queue.waiting.push(Waiting { report, tries: 0, due: Instant::now() });
+        queue.waiting.push(Waiting { report, tries: 0, misses: 0, due: Instant::now() });
     }
 
     /// Has a status posted again later.

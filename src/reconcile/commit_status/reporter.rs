@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::queue::{Job, Next, Posted, PostedStatus, StatusQueue, StatusReport, Waiting};
 use super::verdict::{VALIDATE, Verdict};
-use crate::forge::{CommitStatus, RetryScope, StatusState};
+use crate::forge::{CommitStatus, ForgeError, RetryScope, StatusState};
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::build_queue::Priority;
@@ -26,6 +26,9 @@ const MOST: usize = 100;
 
 /// How often a status is tried: more than a day of a forge that is down.
 const TRIES: u32 = 300;
+
+/// How often a status is tried of a commit that the forge may lack: for about a minute.
+const MISSES: u32 = 6;
 
 /// Posts commit statuses to the forge.
 #[derive(Debug)]
@@ -72,11 +75,11 @@ impl CommitStatusReporter {
                 self.metrics.count_commit_status(provider, "posted");
                 self.queue.end_pause();
             }
-            Err(error) => match error.retry().filter(|_| waiting.tries < TRIES) {
+            Err(error) => match retry_scope(&error, &waiting) {
                 Some(retry) => {
                     self.metrics.count_commit_status(provider, "retried");
                     tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
-                    self.retry(waiting, retry);
+                    self.retry(waiting, retry, error.may_lack_commit());
                 }
                 None => {
                     self.metrics.count_commit_status(provider, "refused");
@@ -87,12 +90,13 @@ impl CommitStatusReporter {
     }
 
     /// Has a status posted again later.
-    fn retry(&self, mut waiting: Waiting, retry: RetryScope) {
-        let tries = waiting.tries;
-        waiting.tries += 1;
+    fn retry(&self, mut waiting: Waiting, retry: RetryScope, may_lack_commit: bool) {
+        let count = if may_lack_commit { &mut waiting.misses } else { &mut waiting.tries };
+        let pause = backoff(*count);
+        *count += 1;
         match retry {
             RetryScope::ThisCall => {
-                waiting.due = Instant::now() + backoff(tries);
+                waiting.due = Instant::now() + pause;
                 self.queue.retry(waiting);
             }
             RetryScope::AllCalls(least) => self.queue.pause(waiting, least),
@@ -206,6 +210,14 @@ impl CommitStatusReporter {
     }
 }
 
+/// Returns when a status is posted again that was not taken; none where it is given up.
+fn retry_scope(error: &ForgeError, waiting: &Waiting) -> Option<RetryScope> {
+    match error.may_lack_commit() {
+        true => (waiting.misses < MISSES).then_some(RetryScope::ThisCall),
+        false => error.retry().filter(|_| waiting.tries < TRIES),
+    }
+}
+
 fn is_posted(posted: &Posted, commit: CommitId, context: &str, state: StatusState) -> bool {
     posted.get(&(commit, context.to_owned())).is_some_and(|it| it.state == state)
 }
@@ -241,4 +253,36 @@ fn recent(journal: &Journal) -> Vec<(Event, Option<CommitId>)> {
 
 fn short(commit: CommitId) -> String {
     commit.to_string().chars().take(7).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    /// Each row: the answer of the forge, how often it failed otherwise and lacked the commit, and whether it is retried.
+    #[test]
+    fn a_status_of_a_commit_that_the_forge_lacks_is_retried_for_a_while() {
+        let refused = |status| ForgeError::Refused { status, said: String::new() };
+        let rows = [
+            (refused(422), 0, 0, true),
+            (refused(422), TRIES, MISSES - 1, true),
+            (refused(422), 0, MISSES, false),
+            (refused(400), 0, 0, false),
+            (refused(302), 0, 0, false),
+            (ForgeError::NotFound(String::new()), 0, MISSES, true),
+            (ForgeError::NotFound(String::new()), TRIES, 0, false),
+        ];
+        each_row(rows, |(error, tries, misses, is_retried)| {
+            let status = CommitStatus {
+                commit: CommitId::from_bytes([1; 20]),
+                context: VALIDATE.to_owned(),
+                state: StatusState::Success,
+                description: String::new(),
+                link: None,
+            };
+            let waiting = Waiting { report: status.into(), tries, misses, due: Instant::now() };
+            assert_eq!(retry_scope(&error, &waiting).is_some(), is_retried);
+        });
+    }
 }
