@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::queue::{Job, Next, Posted, PostedStatus, StatusQueue, StatusReport, Waiting};
+use super::queue::{
+    Job, Next, Posted, PostedStatus, ReportedCommit, StatusQueue, StatusReport, Waiting,
+};
 use super::verdict::{VALIDATE, Verdict};
 use crate::forge::{CommitStatus, ForgeError, RetryScope, StatusState};
 use crate::git::Repository;
@@ -53,7 +55,10 @@ impl CommitStatusReporter {
                 Next::Stop => return,
                 Next::Job(job) => {
                     for report in self.reports(job, &posted) {
-                        self.queue.add(report, &posted);
+                        if self.queue.add(report, &posted) {
+                            let provider = self.reporting.forge.provider.as_str();
+                            self.metrics.count_commit_status(provider, "evicted");
+                        }
                     }
                 }
                 Next::Post(waiting) => self.post(waiting, &mut posted),
@@ -106,7 +111,9 @@ impl CommitStatusReporter {
     /// Returns the statuses that follow from a job.
     fn reports(&self, job: Job, posted: &Posted) -> Vec<StatusReport> {
         let (event, before) = match job {
-            Job::HeadChecked(status) => return vec![status.into()],
+            Job::HeadChecked(status) => {
+                return vec![StatusReport::of_verdict(status, ReportedCommit::Head)];
+            }
             Job::Event(event, before) => (event, before),
         };
         let Ok(repository) = self.source.repository() else { return Vec::new() };
@@ -152,7 +159,7 @@ impl CommitStatusReporter {
         // After a restart, a commit is not built again only to post the same status.
         if !is_posted(posted, commit, VALIDATE, StatusState::Success) {
             let Verdict { state, description } = self.verdict(repository, commit);
-            all.push(self.reporting.status(commit, VALIDATE, state, description).into());
+            all.push(self.verdict_report(commit, VALIDATE, state, description));
         }
         all.push(self.live(commit, live, LiveReport::Answers, commit));
         all
@@ -172,7 +179,7 @@ impl CommitStatusReporter {
             LiveReport::Replaced => format!("replaced by {}", short(answering)),
         };
         let status = self.reporting.status(commit, context, StatusState::Success, description);
-        StatusReport { status, live: Some(live) }
+        StatusReport { status, about: ReportedCommit::OfBranch, live: Some(live) }
     }
 
     fn of_rejected(
@@ -196,9 +203,20 @@ impl CommitStatusReporter {
             Stage::Check => self.verdict(repository, commit).description,
         };
         vec![
-            self.reporting.status(commit, VALIDATE, state, why.clone()).into(),
-            self.reporting.status(commit, live, state, format!("rejected: {why}")).into(),
+            self.verdict_report(commit, VALIDATE, state, why.clone()),
+            self.verdict_report(commit, live, state, format!("rejected: {why}")),
         ]
+    }
+
+    fn verdict_report(
+        &self,
+        commit: CommitId,
+        context: &str,
+        state: StatusState,
+        description: String,
+    ) -> StatusReport {
+        let status = self.reporting.status(commit, context, state, description);
+        StatusReport::of_verdict(status, ReportedCommit::OfBranch)
     }
 
     /// Returns whether a commit of the branch is valid.
@@ -281,7 +299,8 @@ mod tests {
                 description: String::new(),
                 link: None,
             };
-            let waiting = Waiting { report: status.into(), tries, misses, due: Instant::now() };
+            let report = StatusReport::of_verdict(status, ReportedCommit::OfBranch);
+            let waiting = Waiting { report, tries, misses, due: Instant::now() };
             assert_eq!(retry_scope(&error, &waiting).is_some(), is_retried);
         });
     }
