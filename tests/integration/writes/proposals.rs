@@ -314,6 +314,42 @@ fn the_remote_is_asked_once_for_proposals_that_wait_together() {
     assert_eq!(proposals(&hub).len(), 7);
 }
 
+/// Each row: what a reviewer made of the file on the branch of a proposal.
+#[test]
+fn a_proposal_that_a_reviewer_changed_is_made_again_beside_it() {
+    for mirrored in [true, false] {
+        each_row(["none", "two"], |reviewed| {
+            let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+            let path = hub.text_path();
+            let daemon = match mirrored {
+                true => serve_unpolled(&hub),
+                false => Daemon::start(&["--repo", &path, "--writes", "propose"]),
+            };
+            let edit = || {
+                let body = json!({"variables": {"v": "one"}});
+                let proposed = post(&daemon, &format!("/v1/groups/{A}"), &body);
+                assert_eq!(proposed.status, 202, "{}", proposed.body);
+                let branch = proposed.json()["branch"].as_str().unwrap().to_owned();
+                (hub.show_at(&format!("refs/heads/{branch}"), "groups/a.yaml").unwrap(), branch)
+            };
+            let (text, first) = edit();
+            assert_eq!(edit(), (text.clone(), first.clone()));
+            let head = hub.inner.find_reference(&format!("refs/heads/{first}")).unwrap();
+            let head = head.peel_to_commit().unwrap();
+            // The commit is made on the main branch, which goes back to where it was.
+            let main = hub.head().unwrap().id();
+            hub.inner.reference("refs/heads/main", head.id(), true, "").unwrap();
+            let changed = hub.commit("Review", &[("groups/a.yaml", &with_variable(reviewed))]);
+            hub.inner.reference("refs/heads/main", main, true, "").unwrap();
+            let changed = changed.parse().unwrap();
+            hub.inner.reference(&format!("refs/heads/{first}"), changed, true, "").unwrap();
+            let (again, next) = edit();
+            assert_eq!((again, next.clone()), (text, format!("{first}-2")));
+            assert_eq!(edit().1, next);
+        });
+    }
+}
+
 #[test]
 fn a_tag_with_the_name_of_a_proposal_is_not_taken_for_it() {
     for mirrored in [false, true] {
