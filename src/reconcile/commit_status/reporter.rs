@@ -84,7 +84,7 @@ impl CommitStatusReporter {
                 Some(retry) => {
                     self.metrics.count_commit_status(provider, "retried");
                     tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
-                    self.retry(waiting, retry, error.may_lack_commit());
+                    self.retry(waiting, retry, &error);
                 }
                 None => {
                     self.metrics.count_commit_status(provider, "refused");
@@ -95,8 +95,8 @@ impl CommitStatusReporter {
     }
 
     /// Has a status posted again later.
-    fn retry(&self, mut waiting: Waiting, retry: RetryScope, may_lack_commit: bool) {
-        let count = if may_lack_commit { &mut waiting.misses } else { &mut waiting.tries };
+    fn retry(&self, mut waiting: Waiting, retry: RetryScope, error: &ForgeError) {
+        let count = if error.may_lack_commit() { &mut waiting.misses } else { &mut waiting.tries };
         let pause = backoff(*count);
         *count += 1;
         match retry {

@@ -111,7 +111,7 @@ impl ReconcileState {
         if let Some(signed) = signed {
             self.verified = signed.transpose();
         }
-        self.note_visible(before != Some(head), head, ancestry, now);
+        self.note_visible(before, head, ancestry, now);
         if let Some(before) = before.filter(|it| *it != head) {
             self.note_move(before, head, ancestry);
         }
@@ -122,7 +122,7 @@ impl ReconcileState {
     /// shows one that was announced later, or where it moved unannounced and the grace for a lag is over.
     fn note_visible(
         &mut self,
-        has_moved: bool,
+        before: Option<CommitId>,
         head: CommitId,
         ancestry: &dyn Ancestry,
         now: Now,
@@ -135,7 +135,7 @@ impl ReconcileState {
         if let Some(newest) = newest {
             return self.note_overtaken(newest);
         }
-        let moved = has_moved.then_some(now.monotonic);
+        let moved = (before != Some(head)).then_some(now.monotonic);
         for expected in &mut self.expected {
             expected.moved = expected.moved.or(moved);
         }
@@ -272,7 +272,13 @@ impl ReconcileState {
         }
         let is_known = self.expected.iter().any(|it| it.commit == commit);
         if !is_known && self.expected.len() < MOST_EXPECTED {
-            self.expected.push(Expected { commit, since, tries: 0, is_overtaken: false, moved: None });
+            self.expected.push(Expected {
+                commit,
+                since,
+                tries: 0,
+                is_overtaken: false,
+                moved: None,
+            });
         }
     }
 

@@ -71,11 +71,12 @@ impl Proposer {
         if let Some(refusal) = self.applier.denied_early(&request) {
             return reply(Err(refusal));
         }
-        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request, asked) {
-            Err(error) => return reply(Err(error)),
-            Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
-            Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
-        };
+        let (PushedBranch { branch, commit }, pull_request) =
+            match self.push_proposal(&request, asked) {
+                Err(error) => return reply(Err(error)),
+                Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
+                Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
+            };
         let client = WaitingClient::new(branch, commit, reply);
         match &self.opener {
             Some(opener) => opener.open(pull_request, client),
