@@ -358,7 +358,7 @@ mod tests {
             (Some(plain.clone()), Some(their_quoted.clone()), true),
             (Some(quoted.clone()), Some(their_plain.clone()), true),
             (Some(quoted), Some(their_quoted), true),
-            (Some(plain.clone()), Some(their_plain.replace("N", "M")), false),
+            (Some(plain.clone()), Some(their_plain.replace('N', "M")), false),
             (Some(plain.clone()), Some(their_plain + "classes: {x: {}}\n"), false),
             (Some(plain.clone()), Some("name: N\n".to_owned()), false),
             (Some(plain), None, false),
