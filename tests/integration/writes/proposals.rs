@@ -227,12 +227,15 @@ fn with_variable(text: &str) -> String {
     format!("name: A\nid: {A}\nvariables: {{v: {text}}}\n")
 }
 
+/// What others do to a hub.
+type ByOthers = fn(&Hub);
+
 /// Each row: what others did since the branch was fetched, and what an edit is answered then.
 #[test]
 fn a_proposal_is_made_on_the_newest_commit_of_the_remote() {
     let path = format!("/v1/groups/{A}");
     let edit = |number: &Value| json!({"variables": {"v": "one"}, "serial_number": number});
-    let rows: [(&str, fn(&Hub), u16, &str); 3] = [
+    let rows: [(&str, ByOthers, u16, &str); 3] = [
         (
             "edited",
             |hub| {
