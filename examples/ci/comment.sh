@@ -57,9 +57,14 @@ call() {
 }
 
 # Another user may have quoted the marker: the forge refuses that update, and the loop tries the next comment.
+# Gitea and Forgejo have no pages of comments: they answer with all of them each time.
 page=1
+previous=
 while :; do
     call GET "$comments?per_page=100&page=$page"
+    first=$(jq -r '.[0].id // empty' "$work/answer")
+    [ "$page" -eq 1 ] || [ "$first" != "$previous" ] || break
+    previous=$first
     for id in $(jq -r --arg marker "$marker" \
         '.[] | select(.body // "" | startswith($marker)) | .id' "$work/answer"); do
         if call "$update" "$comment/$id" "$work/body" 2>"$work/refused"; then

@@ -83,6 +83,12 @@ impl ForgeError {
             Self::Refused { .. } => None,
         }
     }
+
+    /// Returns whether the forge may only lack the commit of a status yet. GitHub answers so for a moment to a commit that
+    /// was pushed just now or comes from a fork: `No commit found for SHA`.
+    pub fn may_lack_commit(&self) -> bool {
+        matches!(self, Self::Refused { status: 422, .. })
+    }
 }
 
 /// What failed calls read of an answer.
@@ -160,7 +166,9 @@ mod tests {
                 calls_left: calls_left.map(str::to_owned),
                 said: String::new(),
             };
-            assert_eq!(answer.error().retry(), expected);
+            let error = answer.error();
+            assert_eq!(error.retry(), expected);
+            assert_eq!(error.may_lack_commit(), status == 422);
         });
     }
 }

@@ -123,12 +123,22 @@ impl PullRequest {
         all.iter().find(is_open)
     }
 
-    /// Returns where people see it, from the forge's answer; none where that is not the address of a page.
+    /// Returns where people see it, from the forge's answer; none where that is not the address of a page. Clients and logs
+    /// get it, so it has no credentials and no query.
     pub(super) fn address(answer: &Value) -> Option<String> {
         let places = ["/html_url", "/web_url", "/links/html/href", "/links/self/0/href"];
         let mut found = places.iter().filter_map(|it| answer.pointer(it)?.as_str());
-        found.find(|it| is_address(it)).map(str::to_owned)
+        found.find(|it| is_address(it)).map(public_address)
     }
+}
+
+/// Returns an address without what may be secret in it: the user, the query and the fragment.
+fn public_address(address: &str) -> String {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 /// Returns whether a text is the address of a page, which clients show as a link.
@@ -271,6 +281,9 @@ mod tests {
             (json!({"html_url": "https://h/a\nb"}), None),
             (json!({"html_url": format!("https://h/{}", "a".repeat(ADDRESS))}), None),
             (json!({"html_url": "data:x", "web_url": "HTTPS://h/5"}), Some("HTTPS://h/5")),
+            (json!({"html_url": "https://user:secret@h:8443/6@7"}), Some("https://h:8443/6@7")),
+            (json!({"html_url": "https://a@b@h/8?token=secret#secret"}), Some("https://h/8")),
+            (json!({"html_url": "https://token@h?private=secret/@x"}), Some("https://h")),
         ];
         each_row(rows, |(answer, expected)| {
             assert_eq!(PullRequest::address(&answer).as_deref(), expected);

@@ -120,6 +120,10 @@ impl PullRequestChecker {
     fn check_heads(&self, known: &mut CheckedHeads) -> Result<(), Unchecked> {
         let Some(mirror) = self.source.mirror() else { return Ok(()) };
         let Ok(repository) = self.source.repository() else { return Ok(()) };
+        if self.statuses.take_evicted_heads() {
+            // Their verdicts are reported again, without another check.
+            *known = CheckedHeads::of(&self.recorder.journal());
+        }
         let heads = mirror.heads_of_more(&|it| known.done.contains(&it)).unwrap_or_default();
         known.done.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
         for (head, _) in heads.into_iter().filter(|(_, merged)| !merged) {

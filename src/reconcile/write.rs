@@ -2,8 +2,8 @@
 //!
 //! One thread takes the writes that wait, in order; each is applied to what the one before it left,
 //! validated as a whole, and committed. All of them are pushed at once, by compare and swap; where
-//! another push came first, they are applied again to the new tip. Where nothing is to be pushed, the remote is asked
-//! whether the tip is its newest commit. Clients get their answers when the commit is at the remote and live here. A crash leaves objects that no ref names, or a commit at the
+//! another push came first, they are applied again to the new tip. Where no push would find that out, since nothing is to
+//! be pushed or a proposal has a branch of its own, the remote is asked whether the tip is its newest commit. Clients get their answers when the commit is at the remote and live here. A crash leaves objects that no ref names, or a commit at the
 //! remote that the next fetch finds; a client without an answer sends its request again.
 
 mod applier;

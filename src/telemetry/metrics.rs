@@ -291,7 +291,7 @@ metrics! {
     webhooks: Family<Webhook, Counter> = Family::default(),
         "webhook_requests", "Requests of webhooks, by provider and result";
     commit_statuses: Family<Webhook, Counter> = Family::default(),
-        "commit_status_posts", "Posted commit statuses, by forge and result";
+        "commit_status_posts", "Commit statuses, by forge and result: posted, retried, refused; evicted: too many waited";
     head_checks: Family<Named, Counter> = Family::default(),
         "head_checks", "Checked heads of pull requests, by result: valid, invalid, failed; not-started: retried";
     revision: Family<Revision, Gauge> = Family::default(),

@@ -304,9 +304,18 @@ fn a_comparison_that_cannot_run_is_said_in_the_report() {
     assert_eq!((check(&site, "plain", &base).status, &*report()), (2, not_compared));
 }
 
+/// How a forge lists comments.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum CommentList {
+    #[default]
+    InPages,
+    /// As Gitea: with each answer all of them.
+    Whole,
+}
+
 /// A forge that keeps comments: those of others cannot be changed.
 #[derive(Clone, Default)]
-struct Forge(Arc<Mutex<Vec<(bool, String)>>>);
+struct Forge(Arc<Mutex<Vec<(bool, String)>>>, CommentList);
 
 impl Forge {
     fn answer(&self, request: &Request, token: &str) -> Vec<u8> {
@@ -333,7 +342,12 @@ impl Forge {
                 let page: usize = query.rsplit("page=").next().unwrap().parse().unwrap();
                 let all = comments.iter().enumerate();
                 let all = all.map(|(id, (_, body))| json!({"id": id, "body": body}));
-                said("200 OK", &all.skip((page - 1) * 100).take(100).collect())
+                match self.1 {
+                    CommentList::InPages => {
+                        said("200 OK", &all.skip((page - 1) * 100).take(100).collect())
+                    }
+                    CommentList::Whole => said("200 OK", &all.collect()),
+                }
             }
             ("POST", None) => {
                 comments.push((true, body()));
@@ -420,6 +434,36 @@ fn a_report_is_one_comment_that_is_updated() {
             updated.stderr
         );
         assert_eq!(forge.own(), [second]);
+    }
+}
+
+#[test]
+fn a_forge_without_pages_of_comments_is_asked_for_them_twice_at_most() {
+    if !has_jq() || !has_git() {
+        return;
+    }
+    for others in [99, 100, 101, 200] {
+        let site = Site::new();
+        let forge = Forge(Arc::default(), CommentList::Whole);
+        *forge.0.lock().unwrap() = vec![(false, "comment".to_owned()); others];
+        let answering = forge.clone();
+        let lists = Arc::<Mutex<usize>>::default();
+        let counted = Arc::clone(&lists);
+        let server = Server::http(move |request| {
+            *counted.lock().unwrap() += usize::from(request.method == "GET");
+            assert!(*counted.lock().unwrap() < 10, "the pages have no end");
+            answering.answer(request, "Bearer secret")
+        });
+        site.write("clade-diff.md", "<!-- clade-diff -->\nreport\n");
+        let mut command = site.command("sh", &site.work());
+        command.arg(script("comment.sh")).args(["github", "clade-diff.md"]);
+        command.env("GITHUB_API_URL", format!("http://127.0.0.1:{}", server.port));
+        command.env("no_proxy", "*").env("GITHUB_REPOSITORY", "ada/groups");
+        command.env("PULL_REQUEST", "7").env("GITHUB_TOKEN", "secret");
+        let done = Done::from(command.output().unwrap());
+        assert_eq!(done.status, 0, "{others}: {}", done.stderr);
+        assert_eq!(done.stdout, format!("posted comment {others}\n"));
+        assert_eq!(*lists.lock().unwrap(), if others == 100 { 2 } else { 1 });
     }
 }
 

@@ -11,8 +11,11 @@ use crate::model::CommitId;
 use crate::reconcile::journal::{Event, LiveReport};
 use crate::reconcile::schedule::backoff;
 
-/// How many statuses wait at most; the oldest go first.
+/// How many statuses wait at most. Those of heads of pull requests are evicted first.
 const WAITING: usize = 1_000;
+
+/// How many wait at most when evicted heads are reported again.
+const ROOM: usize = WAITING / 2;
 
 /// The status that the forge has of each commit, by context.
 pub(super) type Posted = HashMap<(CommitId, String), PostedStatus>;
@@ -24,10 +27,20 @@ pub(super) struct PostedStatus {
     pub(super) live: Option<LiveReport>,
 }
 
+/// Which commit a status is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReportedCommit {
+    /// One of the branch.
+    OfBranch,
+    /// The head of a pull request.
+    Head,
+}
+
 /// A status, and what it says of a valid commit's part in answers.
 #[derive(Clone, Debug)]
 pub(super) struct StatusReport {
     pub(super) status: CommitStatus,
+    pub(super) about: ReportedCommit,
     pub(super) live: Option<LiveReport>,
 }
 
@@ -37,14 +50,13 @@ impl StatusReport {
         PostedStatus { state: self.status.state, live: self.live }
     }
 
+    /// Returns whether a commit is valid, without a word on answers.
+    pub(super) fn of_verdict(status: CommitStatus, about: ReportedCommit) -> Self {
+        Self { status, about, live: None }
+    }
+
     fn is_about(&self, status: &CommitStatus) -> bool {
         self.status.commit == status.commit && self.status.context == status.context
-    }
-}
-
-impl From<CommitStatus> for StatusReport {
-    fn from(status: CommitStatus) -> Self {
-        Self { status, live: None }
     }
 }
 
@@ -63,6 +75,10 @@ struct Queue {
     paused_until: Option<Instant>,
     /// How many calls in a row it has not taken.
     pauses: u32,
+    /// Whether statuses were evicted, and not many fewer wait since.
+    overflows: bool,
+    /// Whether some of them were of heads.
+    lacks_heads: bool,
     stopping: bool,
 }
 
@@ -80,6 +96,8 @@ pub(super) enum Job {
 pub(super) struct Waiting {
     pub(super) report: StatusReport,
     pub(super) tries: u32,
+    /// How often the forge did not have its commit.
+    pub(super) misses: u32,
     pub(super) due: Instant,
 }
 
@@ -138,18 +156,27 @@ impl StatusQueue {
         }
     }
 
-    /// Has a status posted, unless the forge has it, in the place of an older one about the same.
-    pub(super) fn add(&self, report: StatusReport, posted: &Posted) {
+    /// Returns whether statuses of heads were evicted, once there is room for them.
+    pub(in crate::reconcile) fn take_evicted_heads(&self) -> bool {
         let mut queue = self.queue.lock();
+        queue.waiting.len() <= ROOM && std::mem::take(&mut queue.lacks_heads)
+    }
+
+    /// Has a status posted, unless the forge has it, in the place of an older one about the same. Returns whether one was
+    /// evicted, which may be the new one.
+    pub(super) fn add(&self, report: StatusReport, posted: &Posted) -> bool {
+        let mut queue = self.queue.lock();
+        // A rejected commit stays rejected once another one answers.
+        if report.live == Some(LiveReport::Superseded) && queue.rejects(&report.status) {
+            return false;
+        }
         queue.waiting.retain(|it| !it.report.is_about(&report.status));
         let CommitStatus { commit, context, .. } = &report.status;
         if posted.get(&(*commit, context.clone())) == Some(&report.posted()) {
-            return;
+            return false;
         }
-        if queue.waiting.len() >= WAITING {
-            queue.waiting.remove(0);
-        }
-        queue.waiting.push(Waiting { report, tries: 0, due: Instant::now() });
+        queue.waiting.push(Waiting { report, tries: 0, misses: 0, due: Instant::now() });
+        queue.evict_beyond(WAITING)
     }
 
     /// Has a status posted again later.
@@ -179,6 +206,32 @@ impl StatusQueue {
 }
 
 impl Queue {
+    /// Evicts a status if more wait than may: the oldest of a head, or the oldest where none is of a head. Returns whether
+    /// it evicted one.
+    fn evict_beyond(&mut self, most: usize) -> bool {
+        if self.waiting.len() <= ROOM {
+            self.overflows = false;
+        }
+        if self.waiting.len() <= most {
+            return false;
+        }
+        let head = self.waiting.iter().position(|it| it.report.about == ReportedCommit::Head);
+        let evicted = self.waiting.remove(head.unwrap_or_default());
+        self.lacks_heads |= head.is_some();
+        if !std::mem::replace(&mut self.overflows, true) {
+            let commit = evicted.report.status.commit;
+            tracing::error!(%commit, most, "too many commit statuses wait for the forge: the oldest are dropped");
+        }
+        true
+    }
+
+    /// Returns whether a status waits that says of the same commit that it was rejected.
+    fn rejects(&self, status: &CommitStatus) -> bool {
+        let is_bad = |it: StatusState| matches!(it, StatusState::Failure | StatusState::Error);
+        let mut waiting = self.waiting.iter().map(|it| &it.report);
+        waiting.any(|it| it.is_about(status) && is_bad(it.status.state))
+    }
+
     /// Returns when the next status is to be posted, if any waits.
     fn next_due(&self) -> Option<Instant> {
         let due = self.waiting.iter().map(|it| it.due).min()?;
@@ -192,5 +245,56 @@ impl Queue {
         }
         let index = self.waiting.iter().position(|it| it.due <= now)?;
         Some(self.waiting.remove(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    fn report(number: u16, about: ReportedCommit) -> StatusReport {
+        let mut commit = [0; 20];
+        commit[..2].copy_from_slice(&number.to_be_bytes());
+        let status = CommitStatus {
+            commit: CommitId::from_bytes(commit),
+            context: "clade/validate".to_owned(),
+            state: StatusState::Success,
+            description: String::new(),
+            link: None,
+        };
+        StatusReport::of_verdict(status, about)
+    }
+
+    /// Each row: which of the commits that wait are heads, which the new one is, and how many of each wait then.
+    #[test]
+    fn heads_are_evicted_before_commits_of_the_branch() {
+        let (branch, head) = (ReportedCommit::OfBranch, ReportedCommit::Head);
+        let rows = [
+            (WAITING - 1, 0, branch, (WAITING, 0), false),
+            (WAITING, 0, branch, (WAITING, 0), true),
+            (WAITING, 0, head, (WAITING, 0), true),
+            (WAITING - 1, 1, branch, (WAITING, 0), true),
+            (WAITING - 1, 1, head, (WAITING - 1, 1), true),
+            (0, WAITING, branch, (1, WAITING - 1), true),
+        ];
+        each_row(rows, |(of_branch, heads, new, expected, is_evicted)| {
+            let (queue, posted) = (StatusQueue::default(), Posted::default());
+            for number in 0..of_branch + heads {
+                let about = if number < of_branch { branch } else { head };
+                assert!(!queue.add(report(number.try_into().unwrap(), about), &posted));
+            }
+            assert_eq!(queue.add(report(u16::MAX, new), &posted), is_evicted);
+            let waits = |about| {
+                let queue = queue.queue.lock();
+                queue.waiting.iter().filter(|it| it.report.about == about).count()
+            };
+            assert_eq!((waits(branch), waits(head)), expected);
+            assert!(!queue.take_evicted_heads(), "there is no room yet");
+            queue.queue.lock().waiting.clear();
+            let lacks_heads = is_evicted && (new == head || heads > 0);
+            assert_eq!(queue.take_evicted_heads(), lacks_heads);
+            assert!(!queue.take_evicted_heads(), "they are reported once");
+        });
     }
 }

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::queue::{Job, Next, Posted, PostedStatus, StatusQueue, StatusReport, Waiting};
+use super::queue::{
+    Job, Next, Posted, PostedStatus, ReportedCommit, StatusQueue, StatusReport, Waiting,
+};
 use super::verdict::{VALIDATE, Verdict};
-use crate::forge::{CommitStatus, RetryScope, StatusState};
+use crate::forge::{CommitStatus, ForgeError, RetryScope, StatusState};
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::build_queue::Priority;
@@ -26,6 +28,9 @@ const MOST: usize = 100;
 
 /// How often a status is tried: more than a day of a forge that is down.
 const TRIES: u32 = 300;
+
+/// How often a status is tried of a commit that the forge may lack: for about a minute.
+const MISSES: u32 = 6;
 
 /// Posts commit statuses to the forge.
 #[derive(Debug)]
@@ -50,7 +55,10 @@ impl CommitStatusReporter {
                 Next::Stop => return,
                 Next::Job(job) => {
                     for report in self.reports(job, &posted) {
-                        self.queue.add(report, &posted);
+                        if self.queue.add(report, &posted) {
+                            let provider = self.reporting.forge.provider.as_str();
+                            self.metrics.count_commit_status(provider, "evicted");
+                        }
                     }
                 }
                 Next::Post(waiting) => self.post(waiting, &mut posted),
@@ -72,11 +80,11 @@ impl CommitStatusReporter {
                 self.metrics.count_commit_status(provider, "posted");
                 self.queue.end_pause();
             }
-            Err(error) => match error.retry().filter(|_| waiting.tries < TRIES) {
+            Err(error) => match retry_scope(&error, &waiting) {
                 Some(retry) => {
                     self.metrics.count_commit_status(provider, "retried");
                     tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
-                    self.retry(waiting, retry);
+                    self.retry(waiting, retry, &error);
                 }
                 None => {
                     self.metrics.count_commit_status(provider, "refused");
@@ -87,12 +95,13 @@ impl CommitStatusReporter {
     }
 
     /// Has a status posted again later.
-    fn retry(&self, mut waiting: Waiting, retry: RetryScope) {
-        let tries = waiting.tries;
-        waiting.tries += 1;
+    fn retry(&self, mut waiting: Waiting, retry: RetryScope, error: &ForgeError) {
+        let count = if error.may_lack_commit() { &mut waiting.misses } else { &mut waiting.tries };
+        let pause = backoff(*count);
+        *count += 1;
         match retry {
             RetryScope::ThisCall => {
-                waiting.due = Instant::now() + backoff(tries);
+                waiting.due = Instant::now() + pause;
                 self.queue.retry(waiting);
             }
             RetryScope::AllCalls(least) => self.queue.pause(waiting, least),
@@ -102,7 +111,9 @@ impl CommitStatusReporter {
     /// Returns the statuses that follow from a job.
     fn reports(&self, job: Job, posted: &Posted) -> Vec<StatusReport> {
         let (event, before) = match job {
-            Job::HeadChecked(status) => return vec![status.into()],
+            Job::HeadChecked(status) => {
+                return vec![StatusReport::of_verdict(status, ReportedCommit::Head)];
+            }
             Job::Event(event, before) => (event, before),
         };
         let Ok(repository) = self.source.repository() else { return Vec::new() };
@@ -134,8 +145,10 @@ impl CommitStatusReporter {
         let mut all = Vec::new();
         let passed = before.and_then(|it| repository.commits_between(it, commit).ok());
         for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
-            // What was rejected or live has its status already.
-            if passed != commit && !posted.contains_key(&(passed, live.to_owned())) {
+            // What was rejected or live has its status already, or gets it once the forge takes it.
+            let is_posted = posted.contains_key(&(passed, live.to_owned()));
+            let was_rejected = || self.recorder.journal().rejected_at(passed).is_some();
+            if passed != commit && !is_posted && !was_rejected() {
                 all.push(self.live(passed, live, LiveReport::Superseded, commit));
             }
         }
@@ -146,7 +159,7 @@ impl CommitStatusReporter {
         // After a restart, a commit is not built again only to post the same status.
         if !is_posted(posted, commit, VALIDATE, StatusState::Success) {
             let Verdict { state, description } = self.verdict(repository, commit);
-            all.push(self.reporting.status(commit, VALIDATE, state, description).into());
+            all.push(self.verdict_report(commit, VALIDATE, state, description));
         }
         all.push(self.live(commit, live, LiveReport::Answers, commit));
         all
@@ -166,7 +179,7 @@ impl CommitStatusReporter {
             LiveReport::Replaced => format!("replaced by {}", short(answering)),
         };
         let status = self.reporting.status(commit, context, StatusState::Success, description);
-        StatusReport { status, live: Some(live) }
+        StatusReport { status, about: ReportedCommit::OfBranch, live: Some(live) }
     }
 
     fn of_rejected(
@@ -190,9 +203,20 @@ impl CommitStatusReporter {
             Stage::Check => self.verdict(repository, commit).description,
         };
         vec![
-            self.reporting.status(commit, VALIDATE, state, why.clone()).into(),
-            self.reporting.status(commit, live, state, format!("rejected: {why}")).into(),
+            self.verdict_report(commit, VALIDATE, state, why.clone()),
+            self.verdict_report(commit, live, state, format!("rejected: {why}")),
         ]
+    }
+
+    fn verdict_report(
+        &self,
+        commit: CommitId,
+        context: &str,
+        state: StatusState,
+        description: String,
+    ) -> StatusReport {
+        let status = self.reporting.status(commit, context, state, description);
+        StatusReport::of_verdict(status, ReportedCommit::OfBranch)
     }
 
     /// Returns whether a commit of the branch is valid.
@@ -201,6 +225,14 @@ impl CommitStatusReporter {
             Ok(outcome) => Verdict::of(&outcome),
             Err(error) => Verdict::error(error.to_string()),
         }
+    }
+}
+
+/// Returns when a status is posted again that was not taken; none where it is given up.
+fn retry_scope(error: &ForgeError, waiting: &Waiting) -> Option<RetryScope> {
+    match error.may_lack_commit() {
+        true => (waiting.misses < MISSES).then_some(RetryScope::ThisCall),
+        false => error.retry().filter(|_| waiting.tries < TRIES),
     }
 }
 
@@ -239,4 +271,37 @@ fn recent(journal: &Journal) -> Vec<(Event, Option<CommitId>)> {
 
 fn short(commit: CommitId) -> String {
     commit.to_string().chars().take(7).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    /// Each row: the answer of the forge, how often it failed otherwise and lacked the commit, and whether it is retried.
+    #[test]
+    fn a_status_of_a_commit_that_the_forge_lacks_is_retried_for_a_while() {
+        let refused = |status| ForgeError::Refused { status, said: String::new() };
+        let rows = [
+            (refused(422), 0, 0, true),
+            (refused(422), TRIES, MISSES - 1, true),
+            (refused(422), 0, MISSES, false),
+            (refused(400), 0, 0, false),
+            (refused(302), 0, 0, false),
+            (ForgeError::NotFound(String::new()), 0, MISSES, true),
+            (ForgeError::NotFound(String::new()), TRIES, 0, false),
+        ];
+        each_row(rows, |(error, tries, misses, is_retried)| {
+            let status = CommitStatus {
+                commit: CommitId::from_bytes([1; 20]),
+                context: VALIDATE.to_owned(),
+                state: StatusState::Success,
+                description: String::new(),
+                link: None,
+            };
+            let report = StatusReport::of_verdict(status, ReportedCommit::OfBranch);
+            let waiting = Waiting { report, tries, misses, due: Instant::now() };
+            assert_eq!(retry_scope(&error, &waiting).is_some(), is_retried);
+        });
+    }
 }

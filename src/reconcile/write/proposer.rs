@@ -11,7 +11,7 @@ use super::queue::QueuedWrite;
 use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
-use crate::git::{PushError, ReadError, ResolveError};
+use crate::git::{Mirror, PushError, ReadError, ResolveError};
 use crate::model::{CommitId, hex};
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
@@ -30,6 +30,9 @@ struct PushedBranch {
 
 /// The commit of a write, or why there is none.
 type Applied = Result<(Arc<Snapshot>, Changeset), WriteError>;
+
+/// Whether the remote showed its newest commit since some writes came; none where it was not asked yet.
+type RemoteAnswer = Option<Result<(), WriteError>>;
 
 /// What came of a write.
 enum ProposalOutcome {
@@ -52,18 +55,28 @@ pub(super) struct Proposer {
 }
 
 impl Proposer {
+    /// Proposes writes that waited together. The remote is asked for its newest commit after they came, so that one
+    /// answer serves all of them.
+    pub(super) fn propose_all(&self, writes: Vec<QueuedWrite>) {
+        let mut asked = None;
+        for write in writes {
+            self.propose(write, &mut asked);
+        }
+    }
+
     /// Pushes a write to a branch of its own, and answers its client; a branch without a pull request is a proposal
     /// all the same.
-    pub(super) fn propose(&self, write: QueuedWrite) {
+    fn propose(&self, write: QueuedWrite, asked: &mut RemoteAnswer) {
         let QueuedWrite { request, reply, .. } = write;
         if let Some(refusal) = self.applier.denied_early(&request) {
             return reply(Err(refusal));
         }
-        let (PushedBranch { branch, commit }, pull_request) = match self.push_proposal(&request) {
-            Err(error) => return reply(Err(error)),
-            Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
-            Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
-        };
+        let (PushedBranch { branch, commit }, pull_request) =
+            match self.push_proposal(&request, asked) {
+                Err(error) => return reply(Err(error)),
+                Ok(ProposalOutcome::Written(written)) => return reply(Ok(written)),
+                Ok(ProposalOutcome::Pushed(pushed, pull_request)) => (pushed, pull_request),
+            };
         let client = WaitingClient::new(branch, commit, reply);
         match &self.opener {
             Some(opener) => opener.open(pull_request, client),
@@ -71,8 +84,12 @@ impl Proposer {
         }
     }
 
-    fn push_proposal(&self, request: &WriteRequest) -> Result<ProposalOutcome, WriteError> {
-        let (tip, (snapshot, changeset)) = self.apply_to_newest(request)?;
+    fn push_proposal(
+        &self,
+        request: &WriteRequest,
+        asked: &mut RemoteAnswer,
+    ) -> Result<ProposalOutcome, WriteError> {
+        let (tip, (snapshot, changeset)) = self.apply_to_newest(request, asked)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
@@ -88,21 +105,20 @@ impl Proposer {
         Ok(ProposalOutcome::Pushed(pushed, pull_request))
     }
 
-    /// Applies a write to the branch. Where there is nothing to propose, because everything is so already or the groups do
-    /// not allow the write, that is so at the newest commit.
+    /// Applies a write to the newest commit of the branch. No push finds out that others moved it, since a proposal has a
+    /// branch of its own: so the remote is asked.
     fn apply_to_newest(
         &self,
         request: &WriteRequest,
+        asked: &mut RemoteAnswer,
     ) -> Result<(Tip, (Arc<Snapshot>, Changeset)), WriteError> {
         let (tip, applied) = self.apply_to_tip(request)?;
-        let is_proposal = match &applied {
-            Ok((snapshot, _)) => snapshot.commit != tip.commit,
-            Err(error) => !error.depends_on_groups(),
-        };
-        if is_proposal {
-            return Ok((tip, applied?));
+        if let Err(error) = &applied
+            && !error.depends_on_groups()
+        {
+            return Err(error.clone());
         }
-        match (self.applier.is_newest(&tip), applied) {
+        match (self.ask_for_newest(&tip, asked), applied) {
             (Ok(true), applied) => Ok((tip, applied?)),
             // It was fetched. No push has failed, so this does not count as a retry.
             (Ok(false), _) => {
@@ -111,6 +127,19 @@ impl Proposer {
             }
             (Err(error), Err(refusal)) => Err(error.of_refused(refusal)),
             (Err(error), Ok(_)) => Err(error),
+        }
+    }
+
+    /// Returns whether a tip is the newest commit of the branch, by the answer that the remote gave to a write that
+    /// waited as well. A tip that was read after that answer is as new.
+    fn ask_for_newest(&self, tip: &Tip, asked: &mut RemoteAnswer) -> Result<bool, WriteError> {
+        match asked {
+            Some(answer) => answer.clone().map(|()| true),
+            None => {
+                let is_newest = self.applier.is_newest(tip);
+                *asked = Some(is_newest.clone().map(drop));
+                is_newest
+            }
         }
     }
 
@@ -123,7 +152,7 @@ impl Proposer {
     }
 
     /// Pushes a commit to a branch of its own, unless a branch waits for review that changes the same. The names of
-    /// those that did, and were merged, are taken.
+    /// those that did, and were merged or changed by a reviewer, are taken.
     fn push(
         &self,
         tip: &Tip,
@@ -145,24 +174,27 @@ impl Proposer {
                 }
             }
             let proposed = self.head_of(tip, &full)?;
-            if self.is_open(tip, changeset, proposed).map_err(|it| self.unreadable(&it))? {
+            let is_open = self.is_open(tip, request, changeset, proposed);
+            if is_open.map_err(|it| self.unreadable(&it))? {
                 self.source.sync(&tip.repository, &full, proposed, None)?;
                 return Ok(PushedBranch { branch, commit: proposed });
             }
         }
         Err(WriteError::Blocked(format!(
-            "the branches clade/{id} to clade/{id}-{MOST_BRANCHES} are merged or outdated: delete them"
+            "the branches clade/{id} to clade/{id}-{MOST_BRANCHES} are merged, outdated or changed by others: delete them"
         )))
     }
 
     /// Returns where a branch of the remote is, by its full name: a tag may have the short one.
     fn head_of(&self, tip: &Tip, branch: &str) -> Result<CommitId, WriteError> {
+        // A reviewer may have pushed to it.
+        let is_outdated = self.source.mirror().is_some_and(Mirror::others_moved);
         match tip.repository.resolve(branch) {
-            Ok(head) => return Ok(head),
+            Ok(head) if !is_outdated => return Ok(head),
             Err(ResolveError::Unreadable(error)) => return Err(self.unreadable(&error)),
-            Err(ResolveError::Unknown(_)) => {}
+            // Another daemon made it.
+            Ok(_) | Err(ResolveError::Unknown(_)) => {}
         }
-        // Another daemon made it.
         if let Some(mirror) = self.source.mirror() {
             mirror.fetch_others().map_err(WriteError::unfetched)?;
         }
@@ -181,11 +213,13 @@ impl Proposer {
         self.applier.planner.unreadable(error)
     }
 
-    /// Returns whether a branch would still bring a change to the tip: it was not merged, and the files that change
-    /// are as they were when it began. Where they are not, it could conflict with what came since.
+    /// Returns whether a branch would still bring a change to the tip: it was not merged, no reviewer took it back or
+    /// changed it, and the files that change are as they were when it began. Where they are not, it could conflict with
+    /// what came since.
     fn is_open(
         &self,
         tip: &Tip,
+        request: &WriteRequest,
         changeset: &Changeset,
         proposed: CommitId,
     ) -> Result<bool, ReadError> {
@@ -194,11 +228,17 @@ impl Proposer {
             return Ok(false);
         }
         let Some(began) = repository.merge_base(proposed, tip.commit)? else { return Ok(false) };
-        let is_same = |path: &String| {
-            let text = |commit| self.source.text(repository, commit, path);
-            text(began) == text(tip.commit)
-        };
-        Ok(changeset.files.keys().all(is_same))
+        let id = made_id(request);
+        for (path, text) in &changeset.files {
+            let text_at = |commit| self.source.text(repository, commit, path);
+            if text_at(began)? != text_at(tip.commit)? {
+                return Ok(false);
+            }
+            if !is_same_change(text.as_deref(), text_at(proposed)?.as_deref(), id.as_deref()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the pull request of a branch.
@@ -220,6 +260,30 @@ impl Proposer {
     }
 }
 
+/// Returns the id that a write made up for a new group: another one each time that the group is requested.
+fn made_id(request: &WriteRequest) -> Option<String> {
+    match &request.operation {
+        Operation::Create { id, .. } => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns a text with another id, or a mark for one, in the place of an id.
+fn with_id(text: &str, id: &str, other: &str) -> String {
+    // Some ids are written in quotes.
+    text.replace(&format!("\"{id}\""), other).replace(id, other)
+}
+
+/// Returns whether two texts of a file are the same, but for the id of a new group.
+fn is_same_change(ours: Option<&str>, theirs: Option<&str>, id: Option<&str>) -> bool {
+    let (Some(ours), Some(theirs), Some(id)) = (ours, theirs, id) else { return ours == theirs };
+    let Some((before, _)) = ours.split_once(id) else { return ours == theirs };
+    let theirs_from = theirs.get(before.trim_end_matches('"').len()..).unwrap_or_default();
+    let theirs_from = theirs_from.trim_start_matches('"');
+    let Some(their_id) = theirs_from.get(..id.len()) else { return false };
+    with_id(ours, id, their_id) == with_id(theirs, their_id, their_id)
+}
+
 /// Returns the name of a change: the same for the same change by the same client.
 fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
     let mut hash = Sha256::new();
@@ -229,18 +293,13 @@ fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
         hash.update(field);
     };
     add(changeset.actor.as_deref().unwrap_or_default().as_bytes());
-    // The id of a new group is another one each time that it is asked for.
-    let chance = match &request.operation {
-        Operation::Create { id, .. } => Some(id.to_string()),
-        _ => None,
-    };
+    let chance = made_id(request);
     for (path, text) in &changeset.files {
         add(path.as_bytes());
         add(&[u8::from(text.is_some())]);
         let text = text.as_deref().unwrap_or_default();
         match &chance {
-            // Some ids are written in quotes.
-            Some(id) => add(text.replace(&format!("\"{id}\""), "").replace(id, "").as_bytes()),
+            Some(id) => add(with_id(text, id, "").as_bytes()),
             None => add(text.as_bytes()),
         }
     }
@@ -256,6 +315,7 @@ mod tests {
     use super::*;
     use crate::changeset::WriteOutcome;
     use crate::model::GroupId;
+    use crate::table::each_row;
 
     #[test]
     fn each_change_of_each_client_has_a_name_of_its_own() {
@@ -283,5 +343,31 @@ mod tests {
         ]);
         assert_eq!(names.len(), 7);
         assert!(names.iter().all(|it| it.len() == 12));
+    }
+
+    /// Each row: the text of the file, that at the branch, and whether it is the same change.
+    #[test]
+    fn a_change_is_the_same_but_for_the_id_of_a_new_group() {
+        let id = "aaaaaaaa-0000-4000-8000-00000000000a";
+        let other = "01234567-0000-4000-8000-00000000000b";
+        let (plain, quoted) = (format!("name: N\nid: {id}\n"), format!("name: N\nid: \"{id}\"\n"));
+        let (their_plain, their_quoted) = (plain.replace(id, other), quoted.replace(id, other));
+        let rows = [
+            (Some(plain.clone()), Some(plain.clone()), true),
+            (Some(plain.clone()), Some(their_plain.clone()), true),
+            (Some(plain.clone()), Some(their_quoted.clone()), true),
+            (Some(quoted.clone()), Some(their_plain.clone()), true),
+            (Some(quoted), Some(their_quoted), true),
+            (Some(plain.clone()), Some(their_plain.replace('N', "M")), false),
+            (Some(plain.clone()), Some(their_plain + "classes: {x: {}}\n"), false),
+            (Some(plain.clone()), Some("name: N\n".to_owned()), false),
+            (Some(plain), None, false),
+            (Some("name: P\n".to_owned()), Some("name: P\n".to_owned()), true),
+            (None, None, true),
+        ];
+        each_row(rows, |(ours, theirs, expected)| {
+            let is_same = is_same_change(ours.as_deref(), theirs.as_deref(), Some(id));
+            assert_eq!(is_same, expected);
+        });
     }
 }

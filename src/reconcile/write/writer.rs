@@ -195,11 +195,7 @@ impl Writer {
         self.idempotency.note_delivered(&delivered);
         match self.settings.mode {
             _ if writes.is_empty() => {}
-            WriteMode::Propose => {
-                for write in writes {
-                    self.proposer.propose(write);
-                }
-            }
+            WriteMode::Propose => self.proposer.propose_all(writes),
             WriteMode::Off | WriteMode::Commit => {
                 self.write(refuse(writes, |it| self.applier.denied_early(&it.request)));
             }

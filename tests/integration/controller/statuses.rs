@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{BAD, group, wait_for};
-use crate::forge::{Fate, Stub, World};
+use crate::forge::{Fate, Stub, World, respond};
 use crate::program::{Daemon, root, run, serve};
+use crate::table::each_row;
 
 #[test]
 fn every_commit_gets_its_status_once() {
@@ -56,6 +57,49 @@ fn every_commit_gets_its_status_once() {
     daemon.wait_until("both are counted", posted(2));
 }
 
+/// Each row: whether the daemon is killed before the forge takes calls again.
+#[test]
+fn a_rejected_commit_stays_rejected_also_where_the_forge_was_down() {
+    each_row([false, true], |is_killed| {
+        let world = World::new();
+        let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let is_down = Arc::new(AtomicBool::new(false));
+        let stub = Stub::behaving({
+            let is_down = Arc::clone(&is_down);
+            move |stream| match is_down.load(Ordering::SeqCst) {
+                true => {
+                    respond(stream, "503 Service Unavailable", "{}");
+                    Fate::Lost
+                }
+                false => {
+                    respond(stream, "201 Created", "{}");
+                    Fate::Taken
+                }
+            }
+        });
+        let daemon = world.start(&stub, "github", &[]);
+        stub.status(&first, "clade/live/eu1");
+        is_down.store(true, Ordering::SeqCst);
+        let bad = world.repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+        daemon.wait_until("it is rejected", |it| {
+            it.get(&format!("/controller/commits/{bad}")).json()["state"] == "rejected"
+        });
+        let good = world.repository.commit("good", &[("groups/bad.yaml", "")]);
+        wait_for(&daemon, &good);
+        let _daemon = if is_killed {
+            daemon.kill();
+            world.start(&stub, "github", &[])
+        } else {
+            daemon
+        };
+        is_down.store(false, Ordering::SeqCst);
+        assert_eq!(stub.status(&good, "clade/live/eu1").1, "answers");
+        let (state, description) = stub.status(&bad, "clade/live/eu1");
+        assert_eq!(state, "failure", "{description}");
+        assert_eq!(stub.status(&bad, "clade/validate").0, "failure");
+    });
+}
+
 /// A call of a forge may take ten seconds.
 #[test]
 fn a_forge_that_hangs_does_not_delay_the_end() {
@@ -93,6 +137,21 @@ fn statuses_are_posted_when_the_forge_takes_the_token_again() {
     }
     let metrics = daemon.get("/metrics").body;
     assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 4\n"), "{metrics}");
+    assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
+}
+
+/// GitHub answers 422 for a moment where it has not taken in a commit that was pushed.
+#[test]
+fn a_status_is_posted_when_the_forge_has_its_commit() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(vec!["422 Unprocessable Content", "422 Unprocessable Content"]);
+    let daemon = world.start(&stub, "github", &[]);
+    for context in ["clade/validate", "clade/live/eu1"] {
+        assert_eq!(stub.status(&first, context).0, "success");
+    }
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 2\n"), "{metrics}");
     assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
 }
 
@@ -216,7 +275,7 @@ fn a_refused_status_of_a_pull_request_is_logged_once() {
     let world = World::new();
     let git = world.repository.git();
     let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
-    let stub = Stub::start(vec!["201 Created", "201 Created", "422 Unprocessable Content"]);
+    let stub = Stub::start(vec!["201 Created", "201 Created", "400 Bad Request"]);
     let daemon =
         world.start(&stub, "gitea", &["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"]);
     stub.status(&first, "clade/validate");

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Hub, ROOT, groups, post};
 use crate::git::server::Server;
 use crate::program::Daemon;
+use crate::table::each_row;
 
 #[test]
 fn a_write_becomes_a_branch_for_review() {
@@ -200,6 +201,156 @@ fn a_change_is_proposed_against_what_the_group_says_now() {
     let mut gone = reviewed.hub.inner.find_reference(&format!("refs/heads/{next}")).unwrap();
     gone.delete().unwrap();
     reviewed.propose("POST", &path, &body);
+}
+
+/// Returns how often the branch was fetched for writes.
+fn fetches_of_writes(daemon: &Daemon) -> u32 {
+    let metrics = daemon.get("/metrics").body;
+    let of_writes = "clade_source_fetches_total{trigger=\"write\"";
+    let lines = metrics.lines().filter(|it| it.starts_with(of_writes));
+    lines.map(|it| it.rsplit_once(' ').unwrap().1.parse::<u32>().unwrap()).sum()
+}
+
+fn proposals(hub: &Hub) -> Vec<String> {
+    let all = hub.inner.references_glob("refs/heads/clade/*").unwrap();
+    all.map(|it| it.unwrap().name().unwrap().to_owned()).collect()
+}
+
+/// Starts a daemon that fetches nothing on its own.
+fn serve_unpolled(hub: &Hub) -> Daemon {
+    let (path, data) = (hub.text_path(), hub.directory.path().join("data"));
+    let follow = ["--repo", &path, "--data-dir", data.to_str().unwrap(), "--interval", "1h"];
+    Daemon::start(&[&follow[..], &["--writes", "propose"]].concat())
+}
+
+fn with_variable(text: &str) -> String {
+    format!("name: A\nid: {A}\nvariables: {{v: {text}}}\n")
+}
+
+/// What others do to a hub.
+type ByOthers = fn(&Hub);
+
+/// Each row: what others did since the branch was fetched, and what an edit is answered then.
+#[test]
+fn a_proposal_is_made_on_the_newest_commit_of_the_remote() {
+    let path = format!("/v1/groups/{A}");
+    let edit = |number: &Value| json!({"variables": {"v": "one"}, "serial_number": number});
+    let rows: [(&str, ByOthers, u16, &str); 3] = [
+        (
+            "edited",
+            |hub| {
+                hub.commit("By hand", &[("groups/a.yaml", &with_variable("two"))]);
+            },
+            409,
+            "write-conflict",
+        ),
+        (
+            "deleted",
+            |hub| hub.inner.find_reference("refs/heads/main").unwrap().delete().unwrap(),
+            503,
+            "remote-unreachable",
+        ),
+        (
+            "away",
+            |hub| std::fs::rename(hub.path().join("objects"), hub.path().join("away")).unwrap(),
+            503,
+            "remote-unreachable",
+        ),
+    ];
+    each_row(rows, |(_, by_others, status, kind)| {
+        let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+        let daemon = serve_unpolled(&hub);
+        let number = || daemon.get(&path).json()["serial_number"].clone();
+        daemon.wait_until("its edits are counted", |_| number().is_number());
+        let body = edit(&number());
+        by_others(&hub);
+        let refused = post(&daemon, &path, &body);
+        assert_eq!((refused.status, &refused.json()["kind"]), (status, &json!(kind)));
+        let away = hub.path().join("away");
+        if away.exists() {
+            std::fs::rename(away, hub.path().join("objects")).unwrap();
+        }
+        assert_eq!(proposals(&hub), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_change_that_was_merged_a_moment_ago_is_not_proposed_again() {
+    let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+    let daemon = serve_unpolled(&hub);
+    let edit = || post(&daemon, &format!("/v1/groups/{A}"), &json!({"variables": {"v": "one"}}));
+    assert_eq!(edit().status, 202);
+    let branch = proposals(&hub).pop().unwrap();
+    let text = hub.show_at(&branch, "groups/a.yaml").unwrap();
+    let squashed = hub.commit("Squashed", &[("groups/a.yaml", &text)]);
+    hub.inner.find_reference(&branch).unwrap().delete().unwrap();
+    let again = edit();
+    assert_eq!((again.status, again.header("X-Clade-Commit")), (200, Some(&*squashed)));
+    assert_eq!(proposals(&hub), Vec::<String>::new());
+}
+
+#[test]
+fn the_remote_is_asked_once_for_proposals_that_wait_together() {
+    let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+    let daemon = serve_unpolled(&hub);
+    let before = fetches_of_writes(&daemon);
+    let edit = |text: &str| {
+        let proposed = post(&daemon, &format!("/v1/groups/{A}"), &json!({"description": text}));
+        assert_eq!(proposed.status, 202, "{}", proposed.body);
+    };
+    edit("alone");
+    assert_eq!(fetches_of_writes(&daemon), before + 1);
+    // The others come while the first one is pushed.
+    hub.hook("update", "while [ -e wait ]; do sleep 0.05; done");
+    let wait = hub.path().join("wait");
+    std::fs::write(&wait, "").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| edit("first"));
+        daemon.wait_until("the first one is pushed", |it| fetches_of_writes(it) == before + 2);
+        for number in 0..5 {
+            scope.spawn(move || edit(&format!("other {number}")));
+        }
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::fs::remove_file(&wait).unwrap();
+    });
+    assert_eq!(fetches_of_writes(&daemon), before + 3);
+    assert_eq!(proposals(&hub).len(), 7);
+}
+
+/// Each row: what a reviewer made of the file on the branch of a proposal.
+#[test]
+fn a_proposal_that_a_reviewer_changed_is_made_again_beside_it() {
+    for mirrored in [true, false] {
+        each_row(["none", "two"], |reviewed| {
+            let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+            let path = hub.text_path();
+            let daemon = match mirrored {
+                true => serve_unpolled(&hub),
+                false => Daemon::start(&["--repo", &path, "--writes", "propose"]),
+            };
+            let edit = || {
+                let body = json!({"variables": {"v": "one"}});
+                let proposed = post(&daemon, &format!("/v1/groups/{A}"), &body);
+                assert_eq!(proposed.status, 202, "{}", proposed.body);
+                let branch = proposed.json()["branch"].as_str().unwrap().to_owned();
+                (hub.show_at(&format!("refs/heads/{branch}"), "groups/a.yaml").unwrap(), branch)
+            };
+            let (text, first) = edit();
+            assert_eq!(edit(), (text.clone(), first.clone()));
+            let head = hub.inner.find_reference(&format!("refs/heads/{first}")).unwrap();
+            let head = head.peel_to_commit().unwrap();
+            // The commit is made on the main branch, which goes back to where it was.
+            let main = hub.head().unwrap().id();
+            hub.inner.reference("refs/heads/main", head.id(), true, "").unwrap();
+            let changed = hub.commit("Review", &[("groups/a.yaml", &with_variable(reviewed))]);
+            hub.inner.reference("refs/heads/main", main, true, "").unwrap();
+            let changed = changed.parse().unwrap();
+            hub.inner.reference(&format!("refs/heads/{first}"), changed, true, "").unwrap();
+            let (again, next) = edit();
+            assert_eq!((again, next.clone()), (text, format!("{first}-2")));
+            assert_eq!(edit().1, next);
+        });
+    }
 }
 
 #[test]
