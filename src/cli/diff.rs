@@ -119,15 +119,14 @@ impl DiffCommand {
         comparison: &StateComparison<'_>,
         output: &mut Output,
     ) -> Result<(Impact, Vec<String>)> {
-        if let [Some(old), Some(new)] = sides.map(LoadedSide::commit) {
-            if let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)? {
-                match daemon::ask(&daemon, [old, new], comparison)? {
-                    DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
-                    DaemonReply::Declined(reason) => note_fetched(&reason, output),
-                }
+        let commits = sides.map(LoadedSide::commit);
+        if let [Some(old), Some(new)] = commits
+            && let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)?
+        {
+            match daemon::ask(&daemon, [old, new], comparison)? {
+                DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
+                DaemonReply::Declined(reason) => note_fetched(&reason, output),
             }
-        } else if self.nodes.names_daemon() {
-            note_fetched("it knows commits, and not a working tree", output);
         }
         let mut survey = Survey::default();
         let mut compare_all = |nodes: &[Node]| {
@@ -135,6 +134,9 @@ impl DiffCommand {
             survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
         };
         let read = self.nodes.read(&mentioned(sides)?, &mut compare_all, output)?;
+        if commits.contains(&None) && self.nodes.names_daemon() {
+            note_fetched("it knows commits, and not a working tree", output);
+        }
         let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
         Ok((Impact::gather(groups, node_files, survey)?, read.unreadable))
     }

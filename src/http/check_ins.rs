@@ -27,8 +27,9 @@ use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
 use crate::classification::{self, Match, Outcome, WithheldFacts};
 use crate::facts::RowRoom;
-use crate::model::CERTNAME;
+use crate::model::{CERTNAME, Node};
 use crate::reconcile::Controller;
+use crate::snapshot::Snapshot;
 use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
 
 /// The largest page of a list that is made without being asked for a limit.
@@ -272,6 +273,28 @@ impl From<StoreError> for ApiError {
 }
 
 impl CheckInReader {
+    /// Returns what a snapshot gives a node, and the groups that match or why they are not shown: not the whole document,
+    /// which has the facts a second time.
+    fn classify(
+        &self,
+        snapshot: &Snapshot,
+        node: &Node,
+    ) -> Option<(Option<Value>, Result<Value, ApiError>)> {
+        let mut explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
+        let rules = explained.matches.iter().map(Match::rule);
+        let matches = check_explanation(rules, node).map(|()| {
+            let mut matches = classification::match_explanations(&explained);
+            self.privacy.mask_explanation(&mut matches);
+            matches
+        });
+        // A fact may have been stored before it was masked.
+        if let Outcome::Classified(result) = &mut explained.outcome {
+            let shown = self.privacy.masks().node(node);
+            result.show_facts_of(&snapshot.estate, &shown).ok()?;
+        }
+        Some((classification::final_classification(&explained), matches))
+    }
+
     /// Writes a check-in, of whose node the facts may be unknown; which groups match is found out by what answers now.
     fn show(
         &self,
@@ -288,23 +311,7 @@ impl CheckInReader {
         let has_certname = node.trusted.contains_key(CERTNAME);
         // As `/enc` classifies it; it is shown as it is kept.
         let node = node.with_certname();
-        // Not the whole document: it has the facts a second time.
-        let parts = snapshot.and_then(|snapshot| {
-            let mut explained = snapshot.classify(&node, WithheldFacts::Mark).ok()?;
-            let rules = explained.matches.iter().map(Match::rule);
-            let matches = check_explanation(rules, &node).map(|()| {
-                let mut matches = classification::match_explanations(&explained);
-                self.privacy.mask_explanation(&mut matches);
-                matches
-            });
-            // A fact may have been stored before it was masked.
-            if let Outcome::Classified(result) = &mut explained.outcome {
-                let shown = self.privacy.masks().node(&node);
-                result.show_facts_of(&snapshot.estate, &shown).ok()?;
-            }
-            let classification = classification::final_classification(&explained);
-            Some((classification, matches))
-        });
+        let parts = snapshot.and_then(|it| self.classify(&it, &node));
         let (classification, matches) = parts.unwrap_or_else(|| (None, Ok(Map::new().into())));
         let (explanation, error) = match matches {
             Ok(explanation) => (explanation, unknown),

@@ -573,7 +573,7 @@ fn a_daemon_compares_its_nodes_itself_where_it_knows_both_commits() {
         // The working tree is the same, and is compared here.
         let here = diff(&repo, &["HEAD~1"], format);
         let note = "note: the nodes of the daemon are fetched and compared here: it knows commits, and not a working tree\n";
-        assert_eq!((here.status, &here.stderr), (0, &format!("{note}{asking}")));
+        assert_eq!((here.status, &here.stderr), (0, &format!("{asking}{note}")));
         if format == "json" {
             let [mut there, mut here] =
                 [there, here].map(|it| serde_json::from_str::<Value>(&it.stdout).unwrap());

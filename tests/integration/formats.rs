@@ -225,7 +225,7 @@ fn check_ins_are_compared_by_their_facts_alone() {
     let start = ["diff", "HEAD~1", "--repo", &path, "--format", "json"];
     let done = run(&[&start[..], &["--server", &server]].concat());
     let note = "note: the nodes of the daemon are fetched and compared here: it knows commits, and not a working tree\n";
-    assert_eq!((done.status, done.stderr), (0, format!("{note}asking {server}\n")));
+    assert_eq!((done.status, done.stderr), (0, format!("asking {server}\n{note}")));
     let document: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(document["summary"]["changed"], 2);
 }
