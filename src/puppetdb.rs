@@ -15,7 +15,9 @@ use serde_json::{Map, Value, json};
 use crate::client::{
     Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_entry, read_page,
 };
-use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
+use crate::facts::{
+    Listed, ListedNode, NamedNode, NodeSource, NodeSourceError, RowRoom, Unlimited,
+};
 use crate::model::{Node, remove_marks};
 
 /// How long one node may take: an agent run waits.
@@ -23,6 +25,10 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a page of nodes may take.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How many nodes are few, and how long they may take: people wait, and lists for each other.
+const FEW: usize = 64;
+const FEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes of text that an element of a list of names has.
 const NAME_BYTES: u64 = 64 << 10;
@@ -45,6 +51,7 @@ const INVENTORY: &str = "/pdb/query/v4/inventory";
 #[derive(Debug)]
 pub struct PuppetDb {
     node: Client,
+    few: Client,
     pages: Client,
     refused: RefusedQueries,
 }
@@ -87,6 +94,7 @@ impl PuppetDb {
         let client = |timeout| Client::new(url, identity, Timeouts::within(timeout));
         Ok(Self {
             node: client(NODE_TIMEOUT)?,
+            few: client(FEW_TIMEOUT)?,
             pages: client(PAGE_TIMEOUT)?,
             refused: RefusedQueries::default(),
         })
@@ -176,7 +184,7 @@ impl PuppetDb {
         &self,
         names: &[String],
         room: &dyn RowRoom,
-        each: &mut dyn FnMut(Listed),
+        each: &mut dyn FnMut(&str, Listed),
     ) -> Result<usize, NodeSourceError> {
         let body = ordered(&json!(["in", "certname", ["array", names]]));
         // Each name, and whether it was answered.
@@ -187,14 +195,15 @@ impl PuppetDb {
             Some(answered) => {
                 if !std::mem::replace(answered, true) {
                     count += 1;
-                    each(listed);
+                    each(name, listed);
                 }
                 room.release();
             }
             None => other = Some(name.to_owned()),
         };
         let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
-        read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &admit, take)?;
+        let client = if names.len() > FEW { &self.pages } else { &self.few };
+        read_page::<InventoryEntry>(client, INVENTORY, Some(&body), &admit, take)?;
         other.map_or(Ok(count), |other| Err(not_requested(&other)))
     }
 }
@@ -242,7 +251,7 @@ impl NodeSource for PuppetDb {
         let names = self.covering_names(query)?;
         let (mut count, mut flow) = (0, ControlFlow::Continue(()));
         for some in names.chunks(PAGE_NODES) {
-            count += self.read_named(some, &Unlimited, &mut |listed| {
+            count += self.read_named(some, &Unlimited, &mut |_, listed| {
                 if flow.is_continue() {
                     flow = each(listed);
                 }
@@ -258,20 +267,21 @@ impl NodeSource for PuppetDb {
         &self,
         names: &[String],
         room: &dyn RowRoom,
-        each: &mut dyn FnMut(Node) -> ControlFlow<()>,
+        each: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
-        let (mut unreadable, mut flow) = (None, ControlFlow::Continue(()));
+        let mut flow = ControlFlow::Continue(());
         for some in names.chunks(PAGE_NODES) {
-            self.read_named(some, room, &mut |listed| match listed {
-                Ok(listed) if flow.is_continue() => flow = each(listed.node),
-                Ok(_) => {}
-                Err(reason) => unreadable = Some(reason),
+            self.read_named(some, room, &mut |name, listed| {
+                if flow.is_continue() {
+                    let node = listed.map(|it| it.node);
+                    flow = each(NamedNode { name: name.to_owned(), node });
+                }
             })?;
             if flow.is_break() {
                 break;
             }
         }
-        unreadable.map_or(Ok(()), |reason| Err(NodeSourceError::Unreachable(reason)))
+        Ok(())
     }
 }
 

@@ -72,15 +72,16 @@ const LIMITS: Limits = Limits {
 ///
 /// Returns an error if the content is neither JSON nor YAML, or no object, or Puppet has written half of it.
 pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
-    if tag(bytes).is_some_and(|it| it == FACTS_TAG) && !has_timestamp(bytes) {
-        return Err(FactsError::HalfWritten);
-    }
     let mut fields = match parse(bytes)? {
         Value::Object(fields) => fields,
         // An empty file as well.
         Value::Null => return Err(FactsError::NotAnObject("nothing")),
         other => return Err(FactsError::NotAnObject(type_name(&other))),
     };
+    // YAML that breaks off is YAML; the last thing that Puppet writes is the time.
+    if !fields.contains_key("timestamp") && tag(bytes).is_some_and(|it| it == FACTS_TAG) {
+        return Err(FactsError::HalfWritten);
+    }
     if is_body(&fields) {
         let trusted = match fields.remove("trusted") {
             None | Some(Value::Null) => None,
@@ -109,11 +110,6 @@ pub(super) fn tag(bytes: &[u8]) -> Option<String> {
     let first = bytes.split(|byte| *byte == b'\n').next()?;
     let rest = String::from_utf8_lossy(first.strip_prefix(b"---")?).trim().to_owned();
     rest.starts_with('!').then_some(rest)
-}
-
-/// Returns whether facts have their time, the last thing that Puppet writes: YAML that breaks off is YAML.
-fn has_timestamp(bytes: &[u8]) -> bool {
-    bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"timestamp:"))
 }
 
 /// The keys of the facts in a request body.
@@ -269,7 +265,8 @@ mod tests {
     fn half_of_what_puppet_writes_is_refused() {
         let whole =
             "--- !ruby/object:Puppet::Node::Facts\nname: x\nvalues:\n  a: 1\ntimestamp: t\n";
-        assert!(read_facts(whole.as_bytes()).is_ok());
+        let indented = "--- !ruby/object:Puppet::Node::Facts\n  name: x\n  values:\n    a: 1\n  \"timestamp\": t\n";
+        assert!(read_facts(whole.as_bytes()).is_ok() && read_facts(indented.as_bytes()).is_ok());
         let half = whole.replace("timestamp: t\n", "");
         assert_eq!(read_facts(half.as_bytes()), Err(FactsError::HalfWritten));
     }

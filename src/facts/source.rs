@@ -30,8 +30,8 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         each: &mut dyn FnMut(Listed) -> ControlFlow<()>,
     ) -> Result<usize, NodeSourceError>;
 
-    /// Passes on what is known of some nodes, in any order, each if there is room for it, until `each` stops it.
-    /// Blocking.
+    /// Passes on what is known of some nodes, in any order, each if there is room for it, until `each` stops it. One that
+    /// cannot be read keeps no other from being passed on. Blocking.
     ///
     /// # Errors
     ///
@@ -40,10 +40,12 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         &self,
         names: &[String],
         room: &dyn RowRoom,
-        each: &mut dyn FnMut(Node) -> ControlFlow<()>,
+        each: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
         for name in names {
-            let flow = self.node(name, room)?.map_or(ControlFlow::Continue(()), &mut *each);
+            let named = |node| NamedNode { name: name.clone(), node: Ok(node) };
+            let found = self.node(name, room)?.map(named);
+            let flow = found.map_or(ControlFlow::Continue(()), &mut *each);
             room.release();
             if flow.is_break() {
                 break;
@@ -51,6 +53,15 @@ pub trait NodeSource: fmt::Debug + Send + Sync {
         }
         Ok(())
     }
+}
+
+/// What a source has of a node whose name it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedNode {
+    /// The name.
+    pub name: String,
+    /// The node, or why it cannot be read.
+    pub node: Result<Node, String>,
 }
 
 /// A node of a list, or why it cannot be read.

@@ -1,8 +1,8 @@
 //! Check-ins: which nodes asked, and what they met.
 
 use std::collections::VecDeque;
-use std::iter::empty;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{FromRef, State};
@@ -11,10 +11,10 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use super::blocking::{Panicked, STORE, run_blocking};
-use super::compute::LISTS;
+use super::compute::{COMPLETED_LISTS, LISTS};
 use super::error::{ApiError, sentence};
 use super::explanation_limit::check_explanation;
-use super::list_completion::ListCompletion;
+use super::list_completion::{ListCompletion, complete_alone};
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{NotFound, PageErrors, PathErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
@@ -30,13 +30,21 @@ use crate::facts::RowRoom;
 use crate::model::{CERTNAME, Node};
 use crate::reconcile::Controller;
 use crate::snapshot::Snapshot;
-use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
+use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, Stored, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
 
 /// How many bytes of a list are sent together.
 const CHUNK: usize = 256 << 10;
+
+/// How long one chunk may take: another list waits for it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+#[expect(clippy::disallowed_methods, reason = "lists that wait for each other are a matter of time")]
+fn moment() -> Instant {
+    Instant::now()
+}
 
 /// Reads the check-ins, and shows what their nodes get now.
 #[derive(Clone, Debug)]
@@ -93,7 +101,8 @@ pub(super) async fn list(
         facts,
         progress: Progress::Start,
     };
-    stream(&LISTS, CHUNK, move || list.next_chunk()).await
+    let lane = if list.reader.facts.completes() { &COMPLETED_LISTS } else { &LISTS };
+    stream(lane, CHUNK, move || list.next_chunk()).await
 }
 
 /// Whether facts are listed.
@@ -155,7 +164,8 @@ impl NodeList {
         if self.progress == Progress::Start {
             text.push(b'[');
         }
-        while text.len() < CHUNK {
+        let began = moment();
+        while text.len() < CHUNK && began.elapsed() < PATIENCE {
             let Some(listed) = self.next()? else {
                 text.push(b']');
                 return Ok(Chunk::Last(text));
@@ -216,33 +226,25 @@ pub(super) async fn one(
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let room = MemoryReservation::for_rows();
     let find = move || {
-        let found = reader.check_ins.get_within(&name, &room)?.whole()?;
-        Ok::<_, StoreError>(found.map(|check_in| FoundCheckIn {
-            reader,
-            check_in,
-            _room: Box::new(room),
-        }))
+        let Stored { check_in, lost } = reader.check_ins.get_within(&name, &room)?;
+        match (check_in, lost) {
+            (None, Some(error)) => Err(error),
+            (check_in, _) => Ok(check_in.map(|it| (reader, it, room))),
+        }
     };
-    let Some(found) = STORE.run(find).await? else { return Err(ApiError::not_found(&uri)) };
+    let found = STORE.run(find).await?;
+    let Some((reader, mut check_in, room)) = found else { return Err(ApiError::not_found(&uri)) };
+    let show = move || {
+        let unknown = complete_alone(&reader.facts, &mut check_in.node, &room).err();
+        // What the node has proved may be known from elsewhere.
+        match reader.check_ins.lost(&check_in) {
+            Some(error) => Err(error.into()),
+            None => Ok(Json(reader.show(check_in, unknown, facts))),
+        }
+    };
     // Those who read the store must not wait for what another source knows.
-    let shown = run_blocking(move || found.show(facts)).await;
-    shown.map(Json).map_err(|Panicked| ApiError::internal("The check-in could not be read."))
-}
-
-/// A check-in that was read, with the memory that it takes.
-struct FoundCheckIn {
-    reader: CheckInReader,
-    check_in: CheckIn,
-    _room: Box<dyn RowRoom + Send>,
-}
-
-impl FoundCheckIn {
-    /// Shows it as its node is classified now. Blocking.
-    fn show(mut self, facts: WithFacts) -> types::CheckIn {
-        let mut completion = ListCompletion::new(self.reader.facts.clone());
-        let unknown = completion.complete(&mut self.check_in.node, empty()).err();
-        self.reader.show(self.check_in, unknown, facts)
-    }
+    let shown = run_blocking(show).await;
+    shown.map_err(|Panicked| ApiError::internal("The check-in could not be read."))?
 }
 
 /// Returns a check-in that says all that was known of its node.

@@ -49,6 +49,10 @@ pub(super) static TOOLS: LazyLock<Lane> =
 pub(super) static LISTS: LazyLock<Lane> =
     LazyLock::new(|| Lane { yields: true, ..Lane::new(0, 1) });
 
+/// Lists of nodes that files or `PuppetDB` complete, for which the others must not wait.
+pub(super) static COMPLETED_LISTS: LazyLock<Lane> =
+    LazyLock::new(|| Lane { yields: true, ..Lane::new(0, 1) });
+
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }

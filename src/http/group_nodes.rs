@@ -12,7 +12,10 @@ use super::check_ins::complete;
 use super::client_presence::{ClientPresence, ClientWatch};
 use super::error::ApiError;
 use super::groups::find;
-use super::node_lookup::{CompletedNode, FactsPolicy, for_each, has_stored_facts, list_named};
+use super::node_lookup::{
+    CompletedNode, FactsPolicy, cannot_be_asked, for_each, has_stored_facts, has_trusted,
+    list_named,
+};
 use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
@@ -23,7 +26,7 @@ use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::GroupNodes;
 use crate::classification::is_member;
-use crate::facts::{NodeSource, RowRoom};
+use crate::facts::{NamedNode, NodeSource, RowRoom};
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{GroupId, Node, is_left_out};
 use crate::rule::{QueryFormat, to_covering_query};
@@ -164,13 +167,15 @@ impl<'a> GroupSearch<'a> {
     fn add_files(&mut self, bare: Vec<Node>) -> Result<Vec<Node>, ApiError> {
         // Without its facts it is not known whether a node is in the group of which some were left out, and its name alone
         // never is enough. What a node has proved may have it in groups that a query of the inventory does not find.
-        let is_apart = |it: &Node| is_left_out(&it.fact) || !it.trusted.is_empty();
+        let is_apart = |it: &Node| is_left_out(&it.fact) || has_trusted(it);
         let (apart, bare): (Vec<Node>, Vec<Node>) = bare.into_iter().partition(is_apart);
         let mut lost = None;
         let facts = self.facts;
         facts.complete_all(apart, self.watch, &mut |completed| match completed {
-            CompletedNode::Classified(node) if lost.is_none() => lost = self.add(node).err(),
-            CompletedNode::Classified(_) | CompletedNode::FactsMissing(_) => {}
+            _ if lost.is_some() => {}
+            CompletedNode::Classified(node) => lost = self.add(node).err(),
+            CompletedNode::FactsMissing(_) => {}
+            CompletedNode::Unreadable(it) => lost = Some(cannot_be_asked(&it.reason)),
         })?;
         let mut unknown = Vec::new();
         for node in bare {
@@ -205,18 +210,25 @@ impl<'a> GroupSearch<'a> {
                 }
             }
         })?;
-        if let Some(error) = lost {
+        if let Some(error) = lost.take() {
             return Err(error);
         }
         let names: Vec<String> =
             unknown.into_iter().filter(|it| !self.members.contains(it)).collect();
         let mut with_facts = HashSet::new();
-        list_named(puppetdb, &names, room, self.watch, &mut |node| {
-            if !node.fact.is_empty() {
-                with_facts.insert(node.name);
+        list_named(puppetdb, &names, room, self.watch, &mut |NamedNode { name, node }| {
+            match node {
+                Ok(node) if node.fact.is_empty() => {}
+                Ok(_) => {
+                    with_facts.insert(name);
+                }
+                Err(reason) => lost = lost.take().or_else(|| Some(cannot_be_asked(&reason))),
             }
             ControlFlow::Continue(())
         })?;
+        if let Some(error) = lost {
+            return Err(error);
+        }
         self.members.extend(names.into_iter().filter(|it| !with_facts.contains(it)));
         Ok(())
     }

@@ -8,12 +8,18 @@ use serde_json::Value;
 
 use super::client_presence::ClientPresence;
 use super::error::ApiError;
-use super::node_lookup::{CompletedNode, FactsPolicy, has_stored_facts};
+use super::node_lookup::{
+    CompletedNode, FactsPolicy, UnreadableNode, cannot_be_asked, has_stored_facts,
+};
 use super::types::{Error, ErrorKind};
+use crate::facts::RowRoom;
 use crate::model::{Node, map_memory};
 
-/// For how many nodes `PuppetDB` is asked at once.
+/// For how many nodes `PuppetDB` is asked at once at most.
 const TOGETHER: usize = 64;
+
+/// For how many at first, before it is known how large they are.
+const AT_FIRST: usize = 8;
 
 /// How many bytes of memory the nodes take together, by an estimate, that wait until they are listed; the last of them may
 /// take more.
@@ -24,16 +30,19 @@ const BYTES: usize = 8 << 20;
 pub(super) struct ListCompletion {
     facts: FactsPolicy,
     presence: ClientPresence,
-    /// What is known of the nodes that come next.
+    /// What `PuppetDB` says of the nodes that come next.
     known: HashMap<String, Result<Node, Error>>,
-    /// Why `PuppetDB` is not asked again.
+    /// For how many nodes it is asked next.
+    together: usize,
+    /// Why it is not asked again.
     unreachable: Option<Error>,
 }
 
 impl ListCompletion {
     pub(super) fn new(facts: FactsPolicy) -> Self {
         let presence = ClientPresence::default();
-        Self { facts, presence, known: HashMap::new(), unreachable: None }
+        let (known, together) = (HashMap::new(), AT_FIRST);
+        Self { facts, presence, known, together, unreachable: None }
     }
 
     /// Completes a node as it is classified, with those that follow it in the list. Blocking.
@@ -49,15 +58,17 @@ impl ListCompletion {
         if has_stored_facts(node) || !self.facts.completes() {
             return Ok(());
         }
+        // One file is in memory at a time.
+        if let Some(completed) = self.facts.complete_by_file(node)? {
+            *node = completed;
+            return Ok(());
+        }
         if !self.known.contains_key(&node.name) {
-            // What is left of others is out of order, and must not gather.
-            self.known.clear();
-            let following = following.filter(|it| !has_stored_facts(it)).take(TOGETHER - 1);
+            let following = following.filter(|it| !has_stored_facts(it)).take(self.together - 1);
             self.find(once(node.clone()).chain(following.cloned()).collect());
         }
         // The others were larger than there is room for.
         if !self.known.contains_key(&node.name) {
-            self.known.clear();
             self.find(vec![node.clone()]);
         }
         *node = self.known.remove(&node.name).unwrap_or_else(|| Err(not_completed()))?;
@@ -66,21 +77,12 @@ impl ListCompletion {
 
     /// Finds the first of some nodes, and others if there is room.
     fn find(&mut self, nodes: Vec<Node>) {
-        let mut unknown = Vec::new();
-        for node in nodes {
-            match self.facts.complete_by_file(&node) {
-                Ok(None) => unknown.push(node),
-                found => {
-                    let found = found.map_err(Error::from);
-                    self.known.extend(found.transpose().map(|it| (node.name, it)));
-                }
-            }
-        }
+        // What is left of others is out of order, and must not gather.
+        self.known.clear();
         if let Some(error) = &self.unreachable {
-            let failed = unknown.into_iter().map(|it| (it.name, Err(error.clone())));
-            return self.known.extend(failed);
+            return self.known.extend(nodes.into_iter().map(|it| (it.name, Err(error.clone()))));
         }
-        let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
+        let names: Vec<String> = nodes.iter().map(|it| it.name.clone()).collect();
         let (known, mut bytes) = (&mut self.known, 0);
         let mut keep = |completed| {
             let (name, completed) = match completed {
@@ -88,21 +90,54 @@ impl ListCompletion {
                     bytes += map_memory(&node.fact) + map_memory(&node.trusted);
                     (node.name.clone(), Ok(node))
                 }
-                CompletedNode::FactsMissing(name) => {
-                    let error = without_facts(&name);
-                    (name, Err(error))
-                }
+                other => explained(other),
             };
             known.insert(name, completed);
             if bytes > BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let watch = self.presence.watch();
-        if let Err(error) = self.facts.complete_some(unknown.into_iter(), &watch, &mut keep) {
+        let found = self.facts.complete_by_puppetdb(nodes, &watch, &mut keep);
+        // What comes next is about as large.
+        let each = bytes / self.known.len().max(1);
+        self.together = (BYTES / 2 / each.max(1)).clamp(1, TOGETHER);
+        if let Err(error) = found {
             let error = Error::from(error);
             for name in names {
                 self.known.entry(name).or_insert_with(|| Err(error.clone()));
             }
             self.unreachable = Some(error);
+        }
+    }
+}
+
+/// Completes one node, as [`ListCompletion`] does those of a list. Blocking.
+///
+/// # Errors
+///
+/// Returns why it is not known what the node has.
+pub(super) fn complete_alone(
+    facts: &FactsPolicy,
+    node: &mut Node,
+    room: &dyn RowRoom,
+) -> Result<(), Error> {
+    if has_stored_facts(node) || !facts.completes() {
+        return Ok(());
+    }
+    let (_, completed) = explained(facts.complete(node.clone(), room)?);
+    *node = completed?;
+    Ok(())
+}
+
+/// Returns the name of a node and what it has, or why that is not known.
+fn explained(completed: CompletedNode) -> (String, Result<Node, Error>) {
+    match completed {
+        CompletedNode::Classified(node) => (node.name.clone(), Ok(node)),
+        CompletedNode::FactsMissing(name) => {
+            let error = without_facts(&name);
+            (name, Err(error))
+        }
+        CompletedNode::Unreadable(UnreadableNode { name, reason }) => {
+            (name, Err(cannot_be_asked(&reason).into()))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::original_uri::OriginalUri;
 use super::server::MemoryReservation;
-use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
+use crate::facts::{FactsDirectory, NamedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::{CERTNAME, Node, is_left_out};
 use crate::snapshot::Snapshot;
 use crate::store::{CheckIns, StoreError, Stored};
@@ -52,9 +52,6 @@ pub(super) fn for_each(
     watch: &ClientWatch,
     each: &mut dyn FnMut(Node),
 ) -> Result<(), ApiError> {
-    let unreachable = |reason: String| {
-        ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {reason}."))
-    };
     let mut unreadable = None;
     let listed = source.list(query, &mut |listed| {
         match listed {
@@ -63,9 +60,9 @@ pub(super) fn for_each(
         }
         while_watched(watch)
     });
-    listed.map_err(|error| unreachable(error.to_string()))?;
+    listed.map_err(|error| cannot_be_asked(&error.to_string()))?;
     watch.check()?;
-    unreadable.map_or(Ok(()), |reason| Err(unreachable(reason)))
+    unreadable.map_or(Ok(()), |reason| Err(cannot_be_asked(&reason)))
 }
 
 /// Passes on what a source knows of some nodes, until `each` stops it or the client leaves. Blocking.
@@ -74,16 +71,20 @@ pub(super) fn list_named(
     names: &[String],
     room: &dyn RowRoom,
     watch: &ClientWatch,
-    each: &mut dyn FnMut(Node) -> ControlFlow<()>,
+    each: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
 ) -> Result<(), ApiError> {
-    let each = &mut |node| {
-        each(node)?;
+    let each = &mut |named| {
+        each(named)?;
         while_watched(watch)
     };
-    source.list_named(names, room, each).map_err(|error| {
-        ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
-    })?;
+    let listed = source.list_named(names, room, each);
+    listed.map_err(|error| cannot_be_asked(&error.to_string()))?;
     watch.check()
+}
+
+/// Says that `PuppetDB` does not say what nodes are.
+pub(super) fn cannot_be_asked(reason: &str) -> ApiError {
+    ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {reason}."))
 }
 
 fn while_watched(watch: &ClientWatch) -> ControlFlow<()> {
@@ -96,6 +97,15 @@ pub(super) enum CompletedNode {
     Classified(Node),
     /// Facts are required, and there are none.
     FactsMissing(String),
+    /// `PuppetDB` has the node, and what it has cannot be read.
+    Unreadable(UnreadableNode),
+}
+
+/// A node of `PuppetDB` that cannot be read.
+pub(super) struct UnreadableNode {
+    pub(super) name: String,
+    /// Why, with the name of the node.
+    pub(super) reason: String,
 }
 
 impl FactsPolicy {
@@ -160,19 +170,31 @@ impl FactsPolicy {
                 return Ok(());
             }
         }
-        let Some(puppetdb) = self.puppetdb.as_deref().filter(|_| !unknown.is_empty()) else {
-            return Ok(());
-        };
+        self.complete_by_puppetdb(unknown, watch, each)
+    }
+
+    /// Passes on nodes that have no files as [`Self::complete_some`] does, until `each` stops it. Blocking.
+    pub(super) fn complete_by_puppetdb(
+        &self,
+        unknown: Vec<Node>,
+        watch: &ClientWatch,
+        each: &mut dyn FnMut(CompletedNode) -> ControlFlow<()>,
+    ) -> Result<(), ApiError> {
         let names: Vec<String> = unknown.iter().map(|it| it.name.clone()).collect();
         let mut unknown: HashMap<String, Node> =
             unknown.into_iter().map(|it| (it.name.clone(), it)).collect();
         let mut flow = ControlFlow::Continue(());
-        list_named(puppetdb, &names, &Unlimited, watch, &mut |found| {
-            if let Some(bare) = unknown.remove(&found.name) {
-                flow = each(self.completed(Some(found), bare));
-            }
-            flow
-        })?;
+        if let Some(puppetdb) = self.puppetdb.as_deref().filter(|_| !unknown.is_empty()) {
+            list_named(puppetdb, &names, &Unlimited, watch, &mut |NamedNode { name, node }| {
+                if let Some(bare) = unknown.remove(&name) {
+                    flow = each(match node {
+                        Ok(found) => self.completed(Some(found), bare),
+                        Err(reason) => CompletedNode::Unreadable(UnreadableNode { name, reason }),
+                    });
+                }
+                flow
+            })?;
+        }
         let mut others = names.iter().filter_map(|it| unknown.remove(it));
         while flow.is_continue()
             && let Some(bare) = others.next()
@@ -193,9 +215,12 @@ impl FactsPolicy {
     }
 
     /// Completes one node: what [`FactsPolicy::complete_all`] does for many. Blocking.
-    #[cfg(test)]
-    pub(super) fn complete(&self, bare: Node) -> Result<CompletedNode, ApiError> {
-        Ok(self.completed(self.find(&bare.name, &Unlimited)?, bare))
+    pub(super) fn complete(
+        &self,
+        bare: Node,
+        room: &dyn RowRoom,
+    ) -> Result<CompletedNode, ApiError> {
+        Ok(self.completed(self.find(&bare.name, room)?, bare))
     }
 }
 
@@ -335,13 +360,13 @@ pub(super) fn has_stored_facts(node: &Node) -> bool {
 /// it checked in stays proved.
 fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> {
     let mut node = found.filter(|it| !it.fact.is_empty())?;
-    if !has_trusted(&node) && !proved.is_empty() {
+    if !has_trusted(&node) {
         node.trusted.clone_from(proved);
     }
     Some(node)
 }
 
 /// Returns whether more is known of what a node has proved than its name.
-fn has_trusted(node: &Node) -> bool {
+pub(super) fn has_trusted(node: &Node) -> bool {
     node.trusted.keys().any(|it| it != CERTNAME)
 }

@@ -64,7 +64,7 @@ impl<T: Send> Surveyor<'_, T> {
     ) -> Result<Vec<String>, ApiError> {
         let mut unreadable = Vec::new();
         let bare = self.run(&mut unreadable, read, found)?;
-        let mut without_facts = Vec::new();
+        let (mut without_facts, mut not_read) = (Vec::new(), Vec::new());
         self.run(
             &mut unreadable,
             |each| {
@@ -74,6 +74,7 @@ impl<T: Send> Surveyor<'_, T> {
                         batch.push(Ok(FleetNode::Known(self.paths.keep(&node))));
                     }
                     CompletedNode::FactsMissing(name) => without_facts.push(name),
+                    CompletedNode::Unreadable(it) => not_read.push(it.reason),
                 })?;
                 batch.flush();
                 Ok::<_, ApiError>(())
@@ -81,6 +82,7 @@ impl<T: Send> Surveyor<'_, T> {
             found,
         )?;
         self.watch.check()?;
+        unreadable.extend(not_read);
         unreadable.extend(without_facts.iter().map(|name| {
             format!("`{name}` has checked in without facts, which `--enc-facts required` demands")
         }));

@@ -195,3 +195,99 @@ fn the_inventory_may_repeat_a_node_or_have_none_of_its_facts() {
     let not_proved = daemon.get("/v1/groups/aaaaaaaa-0000-4000-8000-000000000002/nodes").json();
     assert_eq!(not_proved["nodes"], json!(["bare", "n1"]));
 }
+
+/// A stub that has five nodes, of which it answers with what `facts` says of each.
+fn five(facts: impl Fn(&str) -> Value + Send + Sync + 'static) -> (Server, String) {
+    start(Box::new(move |query| {
+        let names: BTreeSet<String> = (0..5).map(name).collect();
+        let row = |name: &str| json!({"certname": name, "facts": facts(name)});
+        rows_of(&names, query, &row)
+    }))
+}
+
+/// Starts a daemon at which the five nodes have checked in without facts.
+fn daemon_of_five(repository: &GitRepository, options: &[&str]) -> Daemon {
+    let path = repository.text_path();
+    let daemon = Daemon::start(&[&["--repo", &path], options].concat());
+    for name in (0..5).map(name) {
+        daemon.request("POST", &format!("/v1/classified/nodes/{name}"), r#"{"trusted": {}}"#);
+    }
+    daemon
+        .wait_until("all are stored", |it| it.get("/controller/nodes").json()["total"] == json!(5));
+    daemon
+}
+
+#[test]
+fn a_node_that_cannot_be_read_keeps_no_other_from_being_listed_or_compared() {
+    let repository = GitRepository::new();
+    let base = repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let changed = GROUPS.replace("version: 1", "version: 2");
+    let head = repository.commit("change", &[("groups/all.yaml", &changed)]);
+    let (_server, url) = five(|it| match it == name(1) {
+        true => json!(
+            (0..260_000).map(|it| (it.to_string(), json!(0))).collect::<serde_json::Map<_, _>>()
+        ),
+        false => json!({"kernel": "Linux"}),
+    });
+    let daemon = daemon_of_five(&repository, &["--puppetdb", &url]);
+    for (number, node) in
+        daemon.get("/v1/nodes?facts=1").json().as_array().unwrap().iter().enumerate()
+    {
+        let kind = (number == 1).then_some("puppetdb-unreachable");
+        assert_eq!(node["check_ins"][0]["error"]["kind"], json!(kind), "{node}");
+        assert_eq!(node["fact"] == json!({"kernel": "Linux"}), number != 1, "{node}");
+    }
+    let diff = daemon.get(&format!("/controller/diff/{base}/{head}")).json();
+    assert_eq!(diff["summary"]["changed"], 4, "{diff}");
+    let unreadable = diff["unreadable"].to_string();
+    assert!(unreadable.contains(&name(1)) && !unreadable.contains(&name(2)), "{unreadable}");
+    let path = repository.text_path();
+    let server = format!("http://{}", daemon.address());
+    let here = run(&["diff", &base, "--repo", &path, "--server", &server, "--format", "json"]);
+    let here: Value = serde_json::from_str(&here.stdout).unwrap_or_default();
+    assert_eq!(here["summary"]["changed"], 4);
+}
+
+#[test]
+fn a_puppetdb_that_hangs_holds_no_list_up_for_long() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let (_server, url) = five(|_| {
+        std::thread::sleep(std::time::Duration::from_secs(40));
+        Value::Null
+    });
+    let daemon = daemon_of_five(&repository, &["--puppetdb", &url]);
+    let body = json!({"fact": {"kernel": "Linux"}}).to_string();
+    daemon.request("POST", "/v1/classified/nodes/z", &body);
+    let asked = std::time::Instant::now();
+    let one = daemon.get(&format!("/v1/nodes/{}", name(0))).json();
+    let alone = asked.elapsed();
+    let all = daemon.get("/v1/nodes").json();
+    let together = asked.elapsed() - alone;
+    assert_eq!(one["check_ins"][0]["error"]["kind"], "puppetdb-unreachable", "{one}");
+    assert_eq!(all.as_array().unwrap().len(), 6);
+    for (node, number) in all.as_array().unwrap().iter().zip(0..) {
+        let is_unknown = node["check_ins"][0]["error"]["kind"] == "puppetdb-unreachable";
+        assert_eq!(is_unknown, number < 5, "{node}");
+    }
+    assert!(alone.as_secs() < 10 && together.as_secs() < 25, "{alone:?} and {together:?}");
+}
+
+#[test]
+fn files_of_facts_are_listed_one_at_a_time() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let directory = tempfile::tempdir().unwrap();
+    for number in [0, 1, 3] {
+        let path = directory.path().join(format!("{}.json", name(number)));
+        std::fs::write(path, if number == 1 { "{" } else { r#"{"kernel": "Linux"}"# }).unwrap();
+    }
+    let daemon = daemon_of_five(&repository, &["--facts-dir", directory.path().to_str().unwrap()]);
+    let listed = daemon.get("/v1/nodes?facts=1").json();
+    let shown = |it: &Value| (it["fact"].clone(), it["check_ins"][0]["error"]["kind"].clone());
+    let linux = || (json!({"kernel": "Linux"}), Value::Null);
+    let bare = || (json!({}), Value::Null);
+    let shown: Vec<(Value, Value)> = listed.as_array().unwrap().iter().map(shown).collect();
+    let broken = (Value::Null, json!("internal-error"));
+    assert_eq!(shown, [linux(), broken, bare(), linux(), bare()]);
+}

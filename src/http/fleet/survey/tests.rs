@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::diagnostic::Place;
-use crate::facts::FactsDirectory;
+use crate::facts::{FactsDirectory, Unlimited};
 use crate::hierarchy::Estate;
 use crate::impact::{Impact, Side, StateComparison, Survey};
 use crate::model::GroupId;
@@ -95,11 +95,12 @@ fn one_by_one(comparison: &StateComparison<'_>, facts: &FactsPolicy, rows: &[Tex
         }
     }
     for node in bare {
-        match facts.complete(node).unwrap() {
+        match facts.complete(node, &Unlimited).unwrap() {
             CompletedNode::Classified(node) => nodes.push(node),
             CompletedNode::FactsMissing(name) => unreadable.push(format!(
                 "`{name}` has checked in without facts, which `--enc-facts required` demands"
             )),
+            CompletedNode::Unreadable(it) => unreadable.push(it.reason),
         }
     }
     let compared = nodes.iter().map(|node| (node.name.clone(), comparison.node(node)));
