@@ -65,7 +65,8 @@ pub(super) struct ReconcileState {
     /// The ancestor of the live commit that the remote still showed when `rewind_grace` was over.
     confirmed_rewind: Option<CommitId>,
     pub(super) expected: Vec<Expected>,
-    invisible: Option<Invisible>,
+    /// A commit that a webhook announced and that the remote never showed.
+    invisible: Option<CommitId>,
     pub(super) storage: Option<(Reason, String)>,
     objects: ObjectTrouble,
     /// Why refs beside the watched one are not fetched.
@@ -209,18 +210,6 @@ pub(super) struct Expected {
     pub(super) commit: CommitId,
     since: Instant,
     tries: usize,
-    /// Whether the remote shows a commit that was announced later, so that this one may have been replaced.
-    is_overtaken: bool,
-    /// Since when the remote shows a commit that no webhook announced before.
-    moved: Option<Instant>,
-}
-
-/// A commit that a webhook announced and that the remote never showed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Invisible {
-    commit: CommitId,
-    /// Since when the remote shows a commit that no webhook announced before.
-    moved: Option<Instant>,
 }
 
 /// How fresh the answers are.

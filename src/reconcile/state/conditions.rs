@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{Freshness, Invisible, Progress, ReconcileState, Rewrite, reason_of};
+use super::{Freshness, Progress, ReconcileState, Rewrite, reason_of};
 use crate::git::FetchFailure;
 use crate::reconcile::clock::Now;
 use crate::reconcile::policy::{OnRewrite, OnStale};
@@ -146,7 +146,7 @@ impl ReconcileState {
                 );
                 Some(holds(Kind::RemoteBehind, Reason::OlderThanLive, message))
             }
-            (None, Some(Invisible { commit, .. })) => {
+            (None, Some(commit)) => {
                 let message = format!("a webhook told of {commit}, which the remote does not show");
                 Some(holds(Kind::RemoteBehind, Reason::WebhookCommitNotVisible, message))
             }

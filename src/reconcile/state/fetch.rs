@@ -1,12 +1,12 @@
 //! Where the branch is: what follows when it was fetched.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::{
-    Ancestry, Behind, Candidate, EarlierContact, Expected, Fallback, Invisible, Progress,
-    ReconcileState, Rewrite, SourceKind,
+    Ancestry, Behind, Candidate, EarlierContact, Expected, Fallback, Progress, ReconcileState,
+    Rewrite, SourceKind,
 };
 use crate::git::{FetchError, SignatureFault, Signer};
 use crate::model::CommitId;
@@ -111,48 +111,14 @@ impl ReconcileState {
         if let Some(signed) = signed {
             self.verified = signed.transpose();
         }
-        self.note_visible(before, head, ancestry, now);
+        self.expected.retain(|it| !ancestry.is_ancestor(it.commit, head));
+        if self.invisible.is_some_and(|it| ancestry.is_ancestor(it, head)) {
+            self.invisible = None;
+        }
         if let Some(before) = before.filter(|it| *it != head) {
             self.note_move(before, head, ancestry);
         }
         Ok(())
-    }
-
-    /// Notes which announced commits the remote shows. One that it does not show was replaced by a force-push where it
-    /// shows one that was announced later, or where it moved unannounced and the grace for a lag is over.
-    fn note_visible(
-        &mut self,
-        before: Option<CommitId>,
-        head: CommitId,
-        ancestry: &dyn Ancestry,
-        now: Now,
-    ) {
-        let is_visible = |it: CommitId| ancestry.is_ancestor(it, head);
-        let newest = self.expected.iter().filter(|it| is_visible(it.commit)).map(|it| it.since);
-        let newest = newest.max();
-        self.expected.retain(|it| !is_visible(it.commit));
-        self.invisible = self.invisible.filter(|it| !is_visible(it.commit));
-        if let Some(newest) = newest {
-            return self.note_overtaken(newest);
-        }
-        let moved = (before != Some(head)).then_some(now.monotonic);
-        for expected in &mut self.expected {
-            expected.moved = expected.moved.or(moved);
-        }
-        let grace = self.policy.rewind_grace;
-        self.invisible = self
-            .invisible
-            .map(|it| Invisible { moved: it.moved.or(moved), ..it })
-            .filter(|it| !is_over(it.moved, grace, now));
-    }
-
-    /// The remote shows a commit that was announced at a time.
-    fn note_overtaken(&mut self, announced: Instant) {
-        for expected in self.expected.iter_mut().filter(|it| it.since < announced) {
-            expected.is_overtaken = true;
-        }
-        // It was announced before all that are still expected.
-        self.invisible = None;
     }
 
     /// Notes that the branch went from one commit to another.
@@ -266,24 +232,15 @@ impl ReconcileState {
 
     /// A webhook announced a commit.
     pub(in crate::reconcile) fn expect_commit(&mut self, commit: CommitId, now: Now) {
-        let since = now.monotonic;
-        if self.head() == Some(commit) {
-            return self.note_overtaken(since);
-        }
-        let is_known = self.expected.iter().any(|it| it.commit == commit);
+        let is_known =
+            self.head() == Some(commit) || self.expected.iter().any(|it| it.commit == commit);
         if !is_known && self.expected.len() < MOST_EXPECTED {
-            self.expected.push(Expected {
-                commit,
-                since,
-                tries: 0,
-                is_overtaken: false,
-                moved: None,
-            });
+            self.expected.push(Expected { commit, since: now.monotonic, tries: 0 });
         }
     }
 
     /// Returns how long to wait until the next fetch, and the last commit that webhooks announced and
-    /// that is not expected any more, unless others replaced it.
+    /// that is not expected any more.
     pub(in crate::reconcile) fn next_fetch(
         &mut self,
         interval: Duration,
@@ -314,12 +271,9 @@ impl ReconcileState {
             .into_iter()
             .partition(|it| schedule::next_try_for_expected(it.tries).is_some());
         self.expected = expected;
-        let grace = self.policy.rewind_grace;
-        let is_replaced = |it: &Expected| it.is_overtaken || is_over(it.moved, grace, now);
-        let gone = gone.iter().rev().find(|it| !is_replaced(it));
-        let gone = gone.map(|it| Invisible { commit: it.commit, moved: it.moved });
+        let gone = gone.last().map(|it| it.commit);
         self.invisible = gone.or(self.invisible);
-        (wait, gone.map(|it| it.commit))
+        (wait, gone)
     }
 
     /// Notes that the branch is at a commit.
@@ -370,7 +324,7 @@ impl ReconcileState {
     }
 
     /// Returns when a commit was announced.
-    fn first_evidence(&self, commit: CommitId) -> Option<Instant> {
+    fn first_evidence(&self, commit: CommitId) -> Option<std::time::Instant> {
         self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
     }
 
@@ -413,9 +367,4 @@ impl ReconcileState {
         }
         self.policy.on_rewrite == OnRewrite::Hold && !rewrite.accepted
     }
-}
-
-/// Returns whether a grace is over that began at a time.
-fn is_over(began: Option<Instant>, grace: Duration, now: Now) -> bool {
-    began.is_some_and(|it| now.since(it) >= grace)
 }

@@ -296,48 +296,6 @@ fn announced_commits_are_fetched_often_and_then_given_up() {
     assert_eq!(world.conditions(), [Reconciling]);
 }
 
-/// Each row: steps, and whether the condition holds then. The branch is at `b`, and `B` replaces it by force.
-#[test]
-fn a_commit_that_another_replaced_is_not_waited_for() {
-    let rows = [
-        ("expect c", true),
-        ("expect c, fetch d", false),
-        ("expect c, wait, expect B, fetch B", false),
-        ("expect c, expect B, fetch B", false),
-        ("expect c, fetch B, expect B", false),
-        ("expect c, fetch B, expect B, expect c", false),
-        // The webhooks come in the wrong order.
-        ("expect B, fetch B, expect c", true),
-        // A webhook told of one of them alone.
-        ("expect c, fetch B", false),
-        ("expect c, wait, fetch B", true),
-        ("expect c, wait, fetch B, wait, fetch B", false),
-        // The remote may lag: it stays where it is, or shows the first of two.
-        ("expect c, wait, fetch b, wait, fetch b", true),
-        ("expect c, expect d, fetch c", true),
-    ];
-    for (steps, expected) in rows {
-        let mut world = World::new(commits(), Policy::default());
-        world.fetch('b');
-        world.build();
-        for step in steps.split(", ").chain(["wait"]) {
-            world.pass(Duration::from_secs(1));
-            match step.split_once(' ') {
-                Some(("expect", commit)) => {
-                    let commit = world::id(commit.chars().next().unwrap());
-                    world.state.expect_commit(commit, world.now());
-                }
-                Some((_, commit)) => world.fetch(commit.chars().next().unwrap()),
-                None => {
-                    world.pass(Duration::from_secs(61));
-                    world.state.next_fetch(Duration::from_secs(30), 0.5, world.now());
-                }
-            }
-        }
-        assert_eq!(world.conditions().contains(&RemoteBehind), expected, "{steps}");
-    }
-}
-
 #[test]
 fn a_resume_after_the_pin_was_read_follows_the_head() {
     let mut world = World::new(commits(), Policy::default());
