@@ -45,6 +45,9 @@ const REFUSED_QUERIES: usize = 10_000;
 /// How many characters of one are logged.
 const SHOWN_QUERY: usize = 500;
 
+/// How often nodes are asked for in two parts, to find those that cannot be read, before all of them count as unreadable.
+const TRIES: usize = 40;
+
 const INVENTORY: &str = "/pdb/query/v4/inventory";
 
 /// A `PuppetDB`.
@@ -208,6 +211,35 @@ impl PuppetDb {
     }
 }
 
+impl PuppetDb {
+    /// Passes on nodes of these names as [`Self::read_named`] does, and why one of them cannot be read, which keeps the
+    /// answer from being read to its end.
+    fn read_apart(
+        &self,
+        names: &[String],
+        room: &dyn RowRoom,
+        tries: &mut usize,
+        each: &mut dyn FnMut(&str, Listed),
+    ) -> Result<(), NodeSourceError> {
+        let mut answered: HashSet<String> = HashSet::new();
+        let read = self.read_named(names, room, &mut |name, listed| {
+            answered.insert(name.to_owned());
+            each(name, listed);
+        });
+        let Err(NodeSourceError::Unusable(reason)) = read else { return read.map(drop) };
+        let left: Vec<String> =
+            names.iter().filter(|it| !answered.contains(*it)).cloned().collect();
+        if let [only] = left.as_slice() {
+            each(only, Err(format!("`{only}`: {reason}")));
+            return Ok(());
+        }
+        *tries = tries.checked_sub(1).ok_or(NodeSourceError::Unusable(reason))?;
+        let (some, others) = left.split_at(left.len() / 2);
+        self.read_apart(some, room, tries, each)?;
+        self.read_apart(others, room, tries, each)
+    }
+}
+
 /// Returns the body of a query whose answer is ordered by name. A query can be longer than a URL may be.
 fn ordered(query: &Value) -> String {
     json!({"query": query, "order_by": [{"field": "certname", "order": "asc"}]}).to_string()
@@ -269,9 +301,9 @@ impl NodeSource for PuppetDb {
         room: &dyn RowRoom,
         each: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
-        let mut flow = ControlFlow::Continue(());
+        let (mut flow, mut tries) = (ControlFlow::Continue(()), TRIES);
         for some in names.chunks(PAGE_NODES) {
-            self.read_named(some, room, &mut |name, listed| {
+            self.read_apart(some, room, &mut tries, &mut |name, listed| {
                 if flow.is_continue() {
                     let node = listed.map(|it| it.node);
                     flow = each(NamedNode { name: name.to_owned(), node });
@@ -287,7 +319,11 @@ impl NodeSource for PuppetDb {
 
 impl From<ClientError> for NodeSourceError {
     fn from(error: ClientError) -> Self {
-        Self::Unreachable(error.to_string())
+        match error {
+            ClientError::Answer(reason) => Self::Unusable(reason),
+            ClientError::TooLarge { .. } => Self::Unusable(error.to_string()),
+            other => Self::Unreachable(other.to_string()),
+        }
     }
 }
 

@@ -92,9 +92,12 @@ pub enum NodeSourceError {
     /// Its files cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// Its service gives no answer that can be used.
+    /// Its service does not answer.
     #[error("{0}")]
     Unreachable(String),
+    /// Its service gives an answer that cannot be used; another one may be of use.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 /// The memory for nodes that are read: each of these waits until there is enough, and is false if there

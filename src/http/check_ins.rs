@@ -39,9 +39,12 @@ const PAGE: usize = 1000;
 const CHUNK: usize = 256 << 10;
 
 /// How long one chunk may take: another list waits for it.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CHUNK_TIME: Duration = Duration::from_secs(15);
 
-#[expect(clippy::disallowed_methods, reason = "lists that wait for each other are a matter of time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "lists that wait for each other are a matter of time"
+)]
 fn moment() -> Instant {
     Instant::now()
 }
@@ -165,7 +168,7 @@ impl NodeList {
             text.push(b'[');
         }
         let began = moment();
-        while text.len() < CHUNK && began.elapsed() < PATIENCE {
+        while text.len() < CHUNK && began.elapsed() < CHUNK_TIME {
             let Some(listed) = self.next()? else {
                 text.push(b']');
                 return Ok(Chunk::Last(text));

@@ -38,7 +38,7 @@ fn ask(source: &dyn NodeSource, name: &str, room: &dyn RowRoom) -> Result<Option
         NodeSourceError::Unreadable(reason) => {
             ApiError::internal(format!("The facts of {name} cannot be read: {reason}."))
         }
-        NodeSourceError::Unreachable(reason) => {
+        NodeSourceError::Unreachable(reason) | NodeSourceError::Unusable(reason) => {
             let message = format!("PuppetDB cannot be asked for the facts of {name}: {reason}.");
             ApiError::puppetdb_unreachable(message)
         }

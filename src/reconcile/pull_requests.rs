@@ -120,9 +120,10 @@ impl PullRequestChecker {
     fn check_heads(&self, known: &mut CheckedHeads) -> Result<(), Unchecked> {
         let Some(mirror) = self.source.mirror() else { return Ok(()) };
         let Ok(repository) = self.source.repository() else { return Ok(()) };
-        if self.statuses.take_evicted_heads() {
-            // Their verdicts are reported again, without another check.
-            *known = CheckedHeads::of(&self.recorder.journal());
+        let evicted = self.statuses.take_evicted_heads();
+        if !evicted.is_empty() {
+            // Their verdicts are reported again, without another check; those of others have been posted or refused.
+            known.report_again(&evicted, CheckedHeads::of(&self.recorder.journal()));
         }
         let heads = mirror.heads_of_more(&|it| known.done.contains(&it)).unwrap_or_default();
         known.done.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
@@ -212,6 +213,13 @@ impl PullRequestChecker {
 }
 
 impl CheckedHeads {
+    /// Has some heads reported again, by what the journal has of them.
+    fn report_again(&mut self, heads: &HashSet<CommitId>, journal: Self) {
+        self.done.retain(|it| !heads.contains(it));
+        let verdicts = journal.verdicts.into_iter();
+        self.verdicts.extend(verdicts.filter(|(it, _)| heads.contains(it)));
+    }
+
     fn of(journal: &Journal) -> Self {
         let mut known = Self::default();
         for record in journal.records() {

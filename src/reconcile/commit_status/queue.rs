@@ -1,7 +1,7 @@
 //! The queue of the reporter: what it makes statuses of, and the statuses that wait for the forge.
 #![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -16,6 +16,9 @@ const WAITING: usize = 1_000;
 
 /// How many wait at most when evicted heads are reported again.
 const ROOM: usize = WAITING / 2;
+
+/// How many evicted heads are remembered.
+const EVICTED: usize = 10_000;
 
 /// The status that the forge has of each commit, by context.
 pub(super) type Posted = HashMap<(CommitId, String), PostedStatus>;
@@ -77,8 +80,8 @@ struct Queue {
     pauses: u32,
     /// Whether statuses were evicted, and not many fewer wait since.
     overflows: bool,
-    /// Whether some of them were of heads.
-    lacks_heads: bool,
+    /// The heads among them, some of which may be forgotten.
+    evicted_heads: HashSet<CommitId>,
     stopping: bool,
 }
 
@@ -156,10 +159,13 @@ impl StatusQueue {
         }
     }
 
-    /// Returns whether statuses of heads were evicted, once there is room for them.
-    pub(in crate::reconcile) fn take_evicted_heads(&self) -> bool {
+    /// Takes the heads whose statuses were evicted, once there is room for them.
+    pub(in crate::reconcile) fn take_evicted_heads(&self) -> HashSet<CommitId> {
         let mut queue = self.queue.lock();
-        queue.waiting.len() <= ROOM && std::mem::take(&mut queue.lacks_heads)
+        if queue.waiting.len() > ROOM {
+            return HashSet::new();
+        }
+        std::mem::take(&mut queue.evicted_heads)
     }
 
     /// Has a status posted, unless the forge has it, in the place of an older one about the same. Returns whether one was
@@ -217,7 +223,9 @@ impl Queue {
         }
         let head = self.waiting.iter().position(|it| it.report.about == ReportedCommit::Head);
         let evicted = self.waiting.remove(head.unwrap_or_default());
-        self.lacks_heads |= head.is_some();
+        if head.is_some() && self.evicted_heads.len() < EVICTED {
+            self.evicted_heads.insert(evicted.report.status.commit);
+        }
         if !std::mem::replace(&mut self.overflows, true) {
             let commit = evicted.report.status.commit;
             tracing::error!(%commit, most, "too many commit statuses wait for the forge: the oldest are dropped");
@@ -290,11 +298,11 @@ mod tests {
                 queue.waiting.iter().filter(|it| it.report.about == about).count()
             };
             assert_eq!((waits(branch), waits(head)), expected);
-            assert!(!queue.take_evicted_heads(), "there is no room yet");
+            assert!(queue.take_evicted_heads().is_empty(), "there is no room yet");
             queue.queue.lock().waiting.clear();
-            let lacks_heads = is_evicted && (new == head || heads > 0);
-            assert_eq!(queue.take_evicted_heads(), lacks_heads);
-            assert!(!queue.take_evicted_heads(), "they are reported once");
+            let evicted_heads = usize::from(is_evicted && (new == head || heads > 0));
+            assert_eq!(queue.take_evicted_heads().len(), evicted_heads);
+            assert!(queue.take_evicted_heads().is_empty(), "they are reported once");
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Applying writes: the tip of the branch, and the next commit on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::message;
 use super::planner::WritePlanner;
@@ -12,6 +13,7 @@ use crate::git::{
     ResolveError, RevisionError,
 };
 use crate::model::CommitId;
+use crate::reconcile::clock::Now;
 use crate::reconcile::errors::{LookupError, StorageError};
 use crate::reconcile::fetcher::Fetcher;
 use crate::reconcile::outcome::{BuildError, Outcome};
@@ -23,6 +25,9 @@ use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::verifier::{Trust, Verifier};
 use crate::snapshot::Snapshot;
+
+/// A remote that was fetched less long ago is not asked again because a commit is refused.
+const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// The newest commit of the branch, which writes are applied to.
 pub(super) struct Tip {
@@ -45,9 +50,26 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    /// Returns the newest commit of the branch, which must be valid.
+    /// Returns the newest commit of the branch, which must be valid. Where the one that was fetched last is not, the remote
+    /// may have another by now.
     pub(super) fn tip(&self) -> Result<Tip, WriteError> {
-        self.with_damage_mended(|| self.tip_once())
+        match self.with_damage_mended(|| self.tip_once()) {
+            Err(refused @ WriteError::Lookup(_)) if self.may_be_outdated() => {
+                match self.fetcher.fetch(Trigger::Write) {
+                    Ok(()) => self.with_damage_mended(|| self.tip_once()),
+                    // It stays refused by what is known.
+                    Err(_) => Err(refused),
+                }
+            }
+            tip => tip,
+        }
+    }
+
+    /// Returns whether a remote was not asked just now.
+    fn may_be_outdated(&self) -> bool {
+        let last = self.state.lock().last_contact;
+        self.source.kind() == SourceKind::Remote
+            && last.is_some_and(|it| Now::read().age_of(it) >= JUST_NOW)
     }
 
     /// Returns whether a tip is the newest commit of the branch. A remote is asked, and what it has is fetched: only a

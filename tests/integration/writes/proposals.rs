@@ -275,6 +275,23 @@ fn a_proposal_is_made_on_the_newest_commit_of_the_remote() {
 }
 
 #[test]
+fn a_proposal_is_made_where_the_fetched_commit_is_invalid_and_the_remote_has_another() {
+    let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
+    let daemon = serve_unpolled(&hub);
+    hub.commit("Break", &[("groups/bad.yaml", "name: [")]);
+    daemon.request("POST", "/controller/reconcile", "{}");
+    daemon
+        .wait_until("it is rejected", |it| it.get("/controller/status").body.contains("bad.yaml"));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let edit = || post(&daemon, &format!("/v1/groups/{A}"), &json!({"variables": {"v": "one"}}));
+    let refused = edit();
+    assert_eq!((refused.status, &refused.json()["kind"]), (422, &json!("invalid-commit")));
+    hub.commit("Mend", &[("groups/bad.yaml", "name: Good\n")]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(edit().status, 202);
+}
+
+#[test]
 fn a_change_that_was_merged_a_moment_ago_is_not_proposed_again() {
     let hub = Hub::new(&[("groups/a.yaml", &with_variable("none"))]);
     let daemon = serve_unpolled(&hub);
