@@ -155,7 +155,7 @@ impl FactsPolicy {
 
     /// Passes on nodes as [`Self::complete_all`] does, until `each` stops it; `PuppetDB` is asked for all of them at once.
     /// Blocking.
-    pub(super) fn complete_some(
+    fn complete_some(
         &self,
         bare: impl Iterator<Item = Node>,
         watch: &ClientWatch,
@@ -311,8 +311,9 @@ impl NodeLookup {
         let Stored { check_in, lost } = self.stored(request.name()).await?;
         let last = check_in.map(|it| it.node);
         // Facts without the trusted data that was lost are less than what was known of the node.
-        let is_enough =
-            |node: &Node| lost.is_none() || source == TrustedSource::Request || has_trusted(node);
+        let is_enough = |node: &Node| {
+            lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
+        };
         // A node can have asked without facts; then other sources may know some.
         let last = match last {
             Some(node) if has_stored_facts(&node) && is_enough(&node) => {
