@@ -25,6 +25,7 @@ pub use connect::Timeouts;
 pub use error::ClientError;
 pub use identity::{Identity, is_private};
 pub use list::Each;
+use list::ListFault;
 pub use nodes::{NodeEntry, PAGE_NODES, read_entry, read_page, read_pages};
 
 /// A client of one service.
@@ -174,8 +175,11 @@ impl Client {
             return Err(if is_refusal { ClientError::Refused(error.to_string()) } else { error });
         }
         let text = response.body_mut().with_config().limit(LIST_BYTES).reader();
-        list::read(text, largest, each).map_err(|reason| {
-            ClientError::Answer(format!("the answer of `{}` cannot be used: {reason}", self.name))
+        let unusable =
+            |reason: String| format!("the answer of `{}` cannot be used: {reason}", self.name);
+        list::read(text, largest, each).map_err(|fault| match fault {
+            ListFault::Element(reason) => ClientError::Element(unusable(reason)),
+            ListFault::Whole(reason) => ClientError::Answer(unusable(reason)),
         })
     }
 

@@ -213,29 +213,38 @@ impl PuppetDb {
 
 impl PuppetDb {
     /// Passes on nodes of these names as [`Self::read_named`] does, and why one of them cannot be read, which keeps the
-    /// answer from being read to its end.
+    /// answer from being read to its end. Asks no more once `each` says so.
     fn read_apart(
         &self,
         names: &[String],
         room: &dyn RowRoom,
         tries: &mut usize,
-        each: &mut dyn FnMut(&str, Listed),
-    ) -> Result<(), NodeSourceError> {
-        let mut answered: HashSet<String> = HashSet::new();
+        each: &mut dyn FnMut(&str, Listed) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, NodeSourceError> {
+        let (mut answered, mut flow) = (HashSet::new(), ControlFlow::Continue(()));
         let read = self.read_named(names, room, &mut |name, listed| {
             answered.insert(name.to_owned());
-            each(name, listed);
+            // The rest of what was asked for still arrives.
+            if flow.is_continue() {
+                flow = each(name, listed);
+            }
         });
-        let Err(NodeSourceError::Unusable(reason)) = read else { return read.map(drop) };
+        let Err(NodeSourceError::Unusable(reason)) = read else {
+            return read.map(|_| flow);
+        };
         let left: Vec<String> =
             names.iter().filter(|it| !answered.contains(*it)).cloned().collect();
+        if flow.is_break() || left.is_empty() {
+            return Ok(flow);
+        }
         if let [only] = left.as_slice() {
-            each(only, Err(format!("`{only}`: {reason}")));
-            return Ok(());
+            return Ok(each(only, Err(format!("`{only}`: {reason}"))));
         }
         *tries = tries.checked_sub(1).ok_or(NodeSourceError::Unusable(reason))?;
         let (some, others) = left.split_at(left.len() / 2);
-        self.read_apart(some, room, tries, each)?;
+        if self.read_apart(some, room, tries, each)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         self.read_apart(others, room, tries, each)
     }
 }
@@ -301,15 +310,12 @@ impl NodeSource for PuppetDb {
         room: &dyn RowRoom,
         each: &mut dyn FnMut(NamedNode) -> ControlFlow<()>,
     ) -> Result<(), NodeSourceError> {
-        let (mut flow, mut tries) = (ControlFlow::Continue(()), TRIES);
+        let mut tries = TRIES;
+        let mut pass = |name: &str, listed: Listed| {
+            each(NamedNode { name: name.to_owned(), node: listed.map(|it| it.node) })
+        };
         for some in names.chunks(PAGE_NODES) {
-            self.read_apart(some, room, &mut tries, &mut |name, listed| {
-                if flow.is_continue() {
-                    let node = listed.map(|it| it.node);
-                    flow = each(NamedNode { name: name.to_owned(), node });
-                }
-            })?;
-            if flow.is_break() {
+            if self.read_apart(some, room, &mut tries, &mut pass)?.is_break() {
                 break;
             }
         }
@@ -320,8 +326,7 @@ impl NodeSource for PuppetDb {
 impl From<ClientError> for NodeSourceError {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Answer(reason) => Self::Unusable(reason),
-            ClientError::TooLarge { .. } => Self::Unusable(error.to_string()),
+            ClientError::Element(reason) => Self::Unusable(reason),
             other => Self::Unreachable(other.to_string()),
         }
     }

@@ -25,6 +25,9 @@ pub enum ClientError {
     /// The service refuses a request for a list; it may answer another one.
     #[error("{0}")]
     Refused(String),
+    /// An element of a list cannot be used; others may be.
+    #[error("{0}")]
+    Element(String),
     /// The answer cannot be used, or is a refusal.
     #[error("{0}")]
     Answer(String),

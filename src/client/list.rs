@@ -12,13 +12,22 @@ use serde_json::value::RawValue;
 /// Uses the text of an element, or says why it cannot be used.
 pub type Each<'e> = &'e mut dyn FnMut(&str) -> Result<(), String>;
 
+/// Why a list cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ListFault {
+    /// One of its elements.
+    Element(String),
+    /// It is not a list, or does not arrive.
+    Whole(String),
+}
+
 /// Reads a list and returns how many elements it has.
 ///
 /// # Errors
 ///
 /// Returns an error if it is not a list, an element has more bytes than `largest` or cannot be used, or
 /// the text ends early.
-pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usize, String> {
+pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usize, ListFault> {
     let left = Cell::new(largest);
     let mut failure = None;
     let bounded = BufReader::new(Bounded { text, left: &left, largest });
@@ -26,13 +35,17 @@ pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usiz
     let elements = Elements { left: &left, largest, each, failure: &mut failure };
     let count = reader.deserialize_seq(elements);
     match (failure, count.and_then(|count| reader.end().map(|()| count))) {
-        (Some(failure), _) => Err(failure),
+        (Some(failure), _) => Err(ListFault::Element(failure)),
         (None, Ok(count)) => Ok(count),
         (None, Err(error)) if error.is_io() => {
-            Err(format!("it broke off: {}", io::Error::from(error)))
+            let is_long = error.io_error_kind() == Some(io::ErrorKind::FileTooLarge);
+            let reason = format!("it broke off: {}", io::Error::from(error));
+            Err(if is_long { ListFault::Element(reason) } else { ListFault::Whole(reason) })
         }
-        (None, Err(error)) if error.is_eof() => Err(format!("it broke off: {error}")),
-        (None, Err(error)) => Err(format!("it is not a list of JSON: {error}")),
+        (None, Err(error)) if error.is_eof() => {
+            Err(ListFault::Whole(format!("it broke off: {error}")))
+        }
+        (None, Err(error)) => Err(ListFault::Whole(format!("it is not a list of JSON: {error}"))),
     }
 }
 
@@ -47,10 +60,8 @@ impl<R: Read> Read for Bounded<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.get();
         if left == 0 {
-            return Err(io::Error::other(format!(
-                "an element has more than {} bytes",
-                self.largest
-            )));
+            let message = format!("an element has more than {} bytes", self.largest);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let bytes = self.text.read(buffer.get_mut(..room).unwrap_or_default())?;
@@ -97,7 +108,10 @@ mod tests {
             all.push(it.to_owned());
             (it != "null").then_some(()).ok_or_else(|| "null is not wanted".to_owned())
         };
-        let count = read(text.as_bytes(), 50, each)?;
+        let count = read(text.as_bytes(), 50, each).map_err(|fault| match fault {
+            ListFault::Element(reason) => format!("element: {reason}"),
+            ListFault::Whole(reason) => reason,
+        })?;
         assert_eq!(count, all.len());
         Ok(all)
     }
@@ -109,13 +123,14 @@ mod tests {
         let long = vec!["12345678"; 100].join(",");
         assert_eq!(read_all(&format!("[{long}]")).unwrap().len(), 100);
         let wide = format!("[1,[{long}]]");
-        assert_eq!(read_all(&wide).unwrap_err(), "it broke off: an element has more than 50 bytes");
+        let said = "element: it broke off: an element has more than 50 bytes";
+        assert_eq!(read_all(&wide).unwrap_err(), said);
         for (text, error) in [
             ("[1, 2", "it broke off: EOF while parsing a list"),
             ("{}", "it is not a list of JSON: invalid type: map, expected a list"),
             ("<html>", "it is not a list of JSON: expected value"),
             ("[1] 2", "it is not a list of JSON: trailing characters"),
-            ("[1, null]", "null is not wanted"),
+            ("[1, null]", "element: null is not wanted"),
         ] {
             let said = read_all(text).unwrap_err();
             assert!(said.starts_with(error), "{said}");

@@ -180,7 +180,8 @@ impl<'a> GroupSearch<'a> {
         let mut unknown = Vec::new();
         for node in bare {
             match self.facts.complete_by_file(&node)? {
-                Some(node) => self.add(node)?,
+                Some(CompletedNode::Classified(node)) => self.add(node)?,
+                Some(_) => {}
                 None => unknown.push(node),
             }
         }

@@ -60,7 +60,8 @@ impl ListCompletion {
         }
         // One file is in memory at a time.
         if let Some(completed) = self.facts.complete_by_file(node)? {
-            *node = completed;
+            let (_, completed) = explained(completed);
+            *node = completed?;
             return Ok(());
         }
         if !self.known.contains_key(&node.name) {

@@ -127,9 +127,10 @@ impl FactsPolicy {
         self.directory.as_ref().map_or(Ok(None), |it| ask(&**it, name, &Unlimited))
     }
 
-    /// Returns the node of a check-in without facts with those of its file. Blocking.
-    pub(super) fn complete_by_file(&self, bare: &Node) -> Result<Option<Node>, ApiError> {
-        Ok(with_facts(self.of_file(&bare.name)?, &bare.trusted))
+    /// Completes the node of a check-in without facts by its file, if it has one. Blocking.
+    pub(super) fn complete_by_file(&self, bare: &Node) -> Result<Option<CompletedNode>, ApiError> {
+        let found = self.of_file(&bare.name)?;
+        Ok(found.map(|it| self.completed(Some(it), bare.clone())))
     }
 
     /// Passes on nodes of check-ins without facts as they are classified: with the facts that files or `PuppetDB`

@@ -67,8 +67,13 @@ impl Applier {
 
     /// Returns whether a remote was not asked just now.
     fn may_be_outdated(&self) -> bool {
-        let last = self.state.lock().last_contact;
+        let (last, failures) = {
+            let state = self.state.lock();
+            (state.last_contact, state.failures)
+        };
+        // One that did not answer the last time is not waited for by one write after another.
         self.source.kind() == SourceKind::Remote
+            && failures == 0
             && last.is_some_and(|it| Now::read().age_of(it) >= JUST_NOW)
     }
 

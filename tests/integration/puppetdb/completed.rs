@@ -293,3 +293,44 @@ fn files_of_facts_are_listed_one_at_a_time() {
     let broken = (Value::Null, json!("application-error"));
     assert_eq!(shown, [linux(), broken, bare(), linux(), bare()]);
 }
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_once() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let server = Server::http({
+        let requests = Arc::clone(&requests);
+        move |_| {
+            requests.fetch_add(1, Ordering::SeqCst);
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n[".to_vec()
+        }
+    });
+    let url = format!("http://127.0.0.1:{}", server.port);
+    let daemon = daemon_of_five(&repository, &["--puppetdb", &url]);
+    requests.store(0, Ordering::SeqCst);
+    for node in daemon.get("/v1/nodes").json().as_array().unwrap() {
+        assert_eq!(node["check_ins"][0]["error"]["kind"], "puppetdb-unreachable", "{node}");
+    }
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_file_without_facts_counts_before_puppetdb() {
+    let repository = GitRepository::new();
+    repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(format!("{}.json", name(0))), "{}").unwrap();
+    let (_server, url) = five(|_| json!({"kernel": "Linux"}));
+    let path = directory.path().to_str().unwrap();
+    let daemon = daemon_of_five(&repository, &["--puppetdb", &url, "--facts-dir", path]);
+    let all = daemon.get("/v1/nodes?facts=1").json();
+    let alone = |number: usize| daemon.get(&format!("/v1/nodes/{}?facts=1", name(number))).json();
+    for (number, facts) in [(0, json!({})), (1, json!({"kernel": "Linux"}))] {
+        let enc = daemon.get(&format!("/enc/{}", name(number))).body;
+        assert_eq!(enc.contains("version"), number == 1, "{enc}");
+        assert_eq!((&all[number]["fact"], &alone(number)["fact"]), (&facts, &facts));
+    }
+    let linux = daemon.get("/v1/groups/aaaaaaaa-0000-4000-8000-000000000003/nodes").json();
+    assert_eq!(linux["nodes"], json!([name(1), name(2), name(3), name(4)]));
+}
