@@ -1,5 +1,6 @@
 //! `PuppetDB` as a source of nodes, by its inventory.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
@@ -204,14 +205,22 @@ impl PuppetDb {
             }
             None => other = Some(name.to_owned()),
         };
-        let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
+        let is_full = Cell::new(false);
+        let admit = |text: &[u8]| {
+            let admits = room.admits_bytes(text.len()) && room.admits_row(text);
+            is_full.set(!admits);
+            admits
+        };
         let client = if names.len() > FEW { &self.pages } else { &self.few };
-        read_page::<InventoryEntry>(client, INVENTORY, Some(&body), &admit, take)?;
+        let read = read_page::<InventoryEntry>(client, INVENTORY, Some(&body), &admit, take);
+        read.map_err(|error| match is_full.get() {
+            // Each further request would wait for memory as long as this one.
+            true => NodeSourceError::Unreachable(error.to_string()),
+            false => error.into(),
+        })?;
         other.map_or(Ok(count), |other| Err(not_requested(&other)))
     }
-}
 
-impl PuppetDb {
     /// Passes on nodes of these names as [`Self::read_named`] does, and why one of them cannot be read, which keeps the
     /// answer from being read to its end. Asks no more once `each` says so.
     fn read_apart(

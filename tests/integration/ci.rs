@@ -437,6 +437,16 @@ fn a_report_is_one_comment_that_is_updated() {
     }
 }
 
+/// Runs the script that comments a pull request of GitHub with `clade-diff.md`.
+fn comment_on_github(site: &Site, server: &Server) -> Done {
+    let mut command = site.command("sh", &site.work());
+    command.arg(script("comment.sh")).args(["github", "clade-diff.md"]);
+    command.env("GITHUB_API_URL", format!("http://127.0.0.1:{}", server.port));
+    command.env("no_proxy", "*").env("GITHUB_REPOSITORY", "ada/groups");
+    command.env("PULL_REQUEST", "7").env("GITHUB_TOKEN", "secret");
+    command.output().unwrap().into()
+}
+
 #[test]
 fn a_forge_without_pages_of_comments_is_asked_for_them_twice_at_most() {
     if !has_jq() || !has_git() {
@@ -455,12 +465,7 @@ fn a_forge_without_pages_of_comments_is_asked_for_them_twice_at_most() {
             answering.answer(request, "Bearer secret")
         });
         site.write("clade-diff.md", "<!-- clade-diff -->\nreport\n");
-        let mut command = site.command("sh", &site.work());
-        command.arg(script("comment.sh")).args(["github", "clade-diff.md"]);
-        command.env("GITHUB_API_URL", format!("http://127.0.0.1:{}", server.port));
-        command.env("no_proxy", "*").env("GITHUB_REPOSITORY", "ada/groups");
-        command.env("PULL_REQUEST", "7").env("GITHUB_TOKEN", "secret");
-        let done = Done::from(command.output().unwrap());
+        let done = comment_on_github(&site, &server);
         assert_eq!(done.status, 0, "{others}: {}", done.stderr);
         assert_eq!(done.stdout, format!("posted comment {others}\n"));
         assert_eq!(*lists.lock().unwrap(), if others == 100 { 2 } else { 1 });
@@ -480,12 +485,7 @@ fn a_report_without_a_marker_overwrites_nothing() {
     let server = Server::http(move |request| answering.answer(request, "Bearer secret"));
     for report in ["", "\n<!-- clade-diff -->\n", "coverage", "<!-- other -->\n", "<!-- clade-"] {
         site.write("clade-diff.md", report);
-        let mut command = site.command("sh", &site.work());
-        command.arg(script("comment.sh")).args(["github", "clade-diff.md"]);
-        command.env("GITHUB_API_URL", format!("http://127.0.0.1:{}", server.port));
-        command.env("no_proxy", "*").env("GITHUB_REPOSITORY", "ada/groups");
-        command.env("PULL_REQUEST", "7").env("GITHUB_TOKEN", "secret");
-        let done = Done::from(command.output().unwrap());
+        let done = comment_on_github(&site, &server);
         assert_eq!(
             (done.status, &*done.stderr),
             (

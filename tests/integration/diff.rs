@@ -71,6 +71,29 @@ impl Fleet {
 }
 
 #[test]
+fn a_node_that_cannot_be_evaluated_is_counted_and_not_called_unchanged() {
+    let fleet = Fleet::new();
+    let withheld = json!({"fact": {"os": {"family": "[masked]"}}});
+    std::fs::write(fleet.facts.path().join("hidden.json"), withheld.to_string()).unwrap();
+    let other = "name: Other\nrule: name = other\n";
+    fleet.repository.commit("other", &[("groups/other.yaml", other)]);
+    for (options, status) in [(&["HEAD"][..], 0), (&["HEAD", "--exit-code"], 1)] {
+        let markdown = fleet.diff("HEAD~1", &[options, &["--format", "markdown"]].concat());
+        assert_eq!((markdown.status, markdown.stderr.as_str()), (status, ""));
+        let lines = [
+            "### Classification: no node of 7 changes, 1 not known",
+            "> Rules cannot be evaluated on 1 node, before and after: whether the change affects them is not known.",
+        ];
+        let has = |line: &&str| markdown.stdout.lines().any(|it| it == *line);
+        assert!(lines.iter().all(has), "{}", markdown.stdout);
+        let human = fleet.diff("HEAD~1", options);
+        assert_eq!(human.status, status);
+        let line = "rules cannot be evaluated on 1 node before and after";
+        assert!(human.stdout.contains(line), "{}", human.stdout);
+    }
+}
+
+#[test]
 fn a_narrowed_rule_shows_who_leaves_and_why() {
     let fleet = Fleet::new();
     let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");

@@ -29,10 +29,10 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
         0 => format!("no node of {} changes", impact.nodes),
         changed => format!("{changed} of {} change", counted(impact.nodes, "node")),
     };
+    // A string takes whatever is written to it.
     if impact.counts.errors_staying > 0 {
         write!(headline, ", {} not known", impact.counts.errors_staying).ok();
     }
-    // A string takes whatever is written to it.
     writeln!(text, "{headline}\n").ok();
     for paragraph in unclassified(report) {
         writeln!(text, "{paragraph}\n").ok();

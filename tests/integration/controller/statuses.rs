@@ -121,38 +121,30 @@ fn a_forge_that_hangs_does_not_delay_the_end() {
     assert!(signalled.elapsed() < Duration::from_secs(9), "{:?}", signalled.elapsed());
 }
 
+/// Each row: the first answers of the forge, and how many statuses are posted again.
 #[test]
-fn statuses_are_posted_when_the_forge_takes_the_token_again() {
-    let world = World::new();
-    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
-    let stub = Stub::start(vec![
+fn statuses_are_posted_when_the_forge_takes_them_again() {
+    let of_token = vec![
         "401 Unauthorized",
         "403 Forbidden\r\nRetry-After: 1",
         "403 Forbidden",
         "404 Not Found",
-    ]);
-    let daemon = world.start(&stub, "github", &[]);
-    for context in ["clade/validate", "clade/live/eu1"] {
-        assert_eq!(stub.status(&first, context).0, "success");
-    }
-    let metrics = daemon.get("/metrics").body;
-    assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 4\n"), "{metrics}");
-    assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
-}
-
-/// GitHub answers 422 for a moment where it has not taken in a commit that was pushed.
-#[test]
-fn a_status_is_posted_when_the_forge_has_its_commit() {
-    let world = World::new();
-    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
-    let stub = Stub::start(vec!["422 Unprocessable Content", "422 Unprocessable Content"]);
-    let daemon = world.start(&stub, "github", &[]);
-    for context in ["clade/validate", "clade/live/eu1"] {
-        assert_eq!(stub.status(&first, context).0, "success");
-    }
-    let metrics = daemon.get("/metrics").body;
-    assert!(metrics.contains("{provider=\"github\",result=\"retried\"} 2\n"), "{metrics}");
-    assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
+    ];
+    // GitHub answers so for a moment where it has not taken in a commit that was pushed.
+    let of_commit = vec!["422 Unprocessable Content", "422 Unprocessable Content"];
+    each_row([(of_token, 4), (of_commit, 2)], |(answers, retried)| {
+        let world = World::new();
+        let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let stub = Stub::start(answers);
+        let daemon = world.start(&stub, "github", &[]);
+        for context in ["clade/validate", "clade/live/eu1"] {
+            assert_eq!(stub.status(&first, context).0, "success");
+        }
+        let metrics = daemon.get("/metrics").body;
+        let retried = format!("{{provider=\"github\",result=\"retried\"}} {retried}\n");
+        assert!(metrics.contains(&retried), "{metrics}");
+        assert!(!metrics.contains("{provider=\"github\",result=\"refused\"}"), "{metrics}");
+    });
 }
 
 #[test]
