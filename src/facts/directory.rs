@@ -13,9 +13,9 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 
 use super::cache::read_cached;
-use super::file::read_file;
+use super::file::{FILE_BYTES, read_file};
 use super::read::{NodeFacts, read_facts};
-use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
+use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use super::text::{WantedFacts, read_wanted};
 use super::trusted::with_trusted_data;
 use crate::model::{Map, Node, Value, map_memory, remove_marks, value_memory};
@@ -70,6 +70,9 @@ pub enum FactsFileError {
         /// What is wrong with it.
         reason: String,
     },
+    /// There was no memory for what a file of a node has.
+    #[error("cannot read the facts in `{}`: there is no memory for them now", .0.display())]
+    NoRoom(PathBuf),
     /// The directory.
     #[error("cannot read the facts directory `{}`: {reason}", path.display())]
     Directory {
@@ -108,8 +111,12 @@ impl FactsDirectory {
     ///
     /// Returns an error if the directory or a file cannot be read, or the file is half written or has the
     /// facts of another node.
-    pub fn facts(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
-        Ok(newest_facts(std::slice::from_ref(self), certname)?.map(|(_, facts)| facts))
+    pub fn facts(
+        &self,
+        certname: &str,
+        room: &dyn RowRoom,
+    ) -> Result<Option<NodeFacts>, FactsFileError> {
+        Ok(newest_within(std::slice::from_ref(self), certname, room)?.map(|(_, facts)| facts))
     }
 
     /// Returns the facts files that a node has here, and an error for each that cannot be examined.
@@ -120,8 +127,10 @@ impl FactsDirectory {
         }
         let file = |ending: &&str| {
             let path = self.path.join(format!("{certname}.{ending}"));
-            match modified(&path) {
-                Ok(modified) => Some(Ok(FactsFile { path, modified, directory: self })),
+            match described(&path) {
+                Ok((modified, bytes)) => {
+                    Some(Ok(FactsFile { path, modified, bytes, directory: self }))
+                }
                 Err(error) if error.kind() == ErrorKind::NotFound => None,
                 Err(error) => Some(Err(FactsFileError::File { path, reason: error.to_string() })),
             }
@@ -206,9 +215,10 @@ impl FactsDirectory {
 
 impl NodeSource for FactsDirectory {
     /// Nothing in the files is trusted: agents fill them.
-    fn node(&self, certname: &str, _: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
-        let facts = self.facts(certname).map_err(|error| {
+    fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
+        let facts = self.facts(certname, room).map_err(|error| {
             NodeSourceError::Unreadable(match error {
+                FactsFileError::NoRoom(_) => return NodeSourceError::NoRoom,
                 FactsFileError::File { reason, .. } => reason,
                 FactsFileError::Directory { path, reason } => format!(
                     "the directory `{}` of `--facts-dir` cannot be read: {reason}",
@@ -286,17 +296,30 @@ impl<'p> NamedInside<'p> {
 struct FactsFile<'d> {
     path: PathBuf,
     modified: SystemTime,
+    bytes: u64,
     directory: &'d FactsDirectory,
 }
 
 impl FactsFile<'_> {
-    /// Reads the facts of a node, if the file is still there.
-    fn read(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
-        let read = (self.directory.read)(&self.path).and_then(|bytes| {
-            let read = bytes.map(|it| read_cached(&it, certname));
-            read.transpose().map_err(|error| error.to_string())
-        });
-        read.map_err(|reason| FactsFileError::File { path: self.path.clone(), reason })
+    /// Reads the facts of a node, if the file is still there and there is room for them.
+    fn read(
+        &self,
+        certname: &str,
+        room: &dyn RowRoom,
+    ) -> Result<Option<NodeFacts>, FactsFileError> {
+        let unusable = |reason| FactsFileError::File { path: self.path.clone(), reason };
+        // One that is too long is an error of its own.
+        let bytes = usize::try_from(self.bytes.min(FILE_BYTES)).unwrap_or(usize::MAX);
+        if !room.admits_bytes(bytes) {
+            return Err(FactsFileError::NoRoom(self.path.clone()));
+        }
+        let Some(bytes) = (self.directory.read)(&self.path).map_err(unusable)? else {
+            return Ok(None);
+        };
+        if !room.admits_document(&bytes) {
+            return Err(FactsFileError::NoRoom(self.path.clone()));
+        }
+        read_cached(&bytes, certname).map(Some).map_err(|error| unusable(error.to_string()))
     }
 }
 
@@ -311,6 +334,14 @@ pub fn newest_facts(
     directories: &[FactsDirectory],
     certname: &str,
 ) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
+    newest_within(directories, certname, &Unlimited)
+}
+
+fn newest_within(
+    directories: &[FactsDirectory],
+    certname: &str,
+    room: &dyn RowRoom,
+) -> Result<Option<(PathBuf, NodeFacts)>, FactsFileError> {
     let (mut files, mut unknown) = (Vec::new(), None);
     for file in directories.iter().flat_map(|it| it.files_of(certname)) {
         match file {
@@ -321,7 +352,7 @@ pub fn newest_facts(
     // Of files that are equally new the first counts.
     files.sort_by_key(|it| Reverse(it.modified));
     for file in files {
-        if let Some(facts) = file.read(certname)? {
+        if let Some(facts) = file.read(certname, room)? {
             return Ok(Some((file.path, facts)));
         }
     }
@@ -332,7 +363,13 @@ pub fn newest_facts(
 
 /// Returns when a file was written.
 fn modified(path: &Path) -> std::io::Result<SystemTime> {
-    std::fs::metadata(path)?.modified()
+    Ok(described(path)?.0)
+}
+
+/// Returns when a file was written and how many bytes it has.
+fn described(path: &Path) -> std::io::Result<(SystemTime, u64)> {
+    let found = std::fs::metadata(path)?;
+    Ok((found.modified()?, found.len()))
 }
 
 /// Returns the certname that the name of a facts file has, and where its ending stands in the order of the look-up; `None`
@@ -485,7 +522,7 @@ mod tests {
         // One that cannot be used is an error, though there is an older one.
         set_days(&kept, &[("web1.yaml", 5)]);
         std::fs::write(kept.path().join("web1.json"), "{").unwrap();
-        assert!(matches!(facts.facts("web1"), Err(FactsFileError::File { .. })));
+        assert!(matches!(facts.facts("web1", &Unlimited), Err(FactsFileError::File { .. })));
     }
 
     #[test]
@@ -509,9 +546,9 @@ mod tests {
     fn an_absent_directory_is_an_error_unless_it_may_be_absent() {
         let directory = tempfile::tempdir().unwrap();
         let absent = FactsDirectory::new(directory.path().join("absent"));
-        let error = absent.facts("web1").unwrap_err();
+        let error = absent.facts("web1", &Unlimited).unwrap_err();
         assert!(matches!(error, FactsFileError::Directory { .. }), "{error}");
-        assert_eq!(absent.or_absent().facts("web1"), Ok(None));
+        assert_eq!(absent.or_absent().facts("web1", &Unlimited), Ok(None));
     }
 
     #[test]
@@ -537,7 +574,7 @@ mod tests {
         for (name, reason) in
             [("web1", "line 1, column 6: "), ("web2", "the file holds the facts of `web1`")]
         {
-            match facts.facts(name).unwrap_err() {
+            match facts.facts(name, &Unlimited).unwrap_err() {
                 FactsFileError::File { reason: found, .. } => {
                     assert!(found.starts_with(reason), "{found}");
                 }

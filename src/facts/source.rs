@@ -98,6 +98,9 @@ pub enum NodeSourceError {
     /// Its service gives an answer that cannot be used; another one may be of use.
     #[error("{0}")]
     Unusable(String),
+    /// There was no memory for what it has of a node.
+    #[error("there is no memory for it now")]
+    NoRoom,
 }
 
 /// The memory for nodes that are read: each of these waits until there is enough, and is false if there
@@ -109,6 +112,11 @@ pub trait RowRoom {
     /// Waits for what this row takes, unless the room for it is there already. Returns at once for a
     /// large row.
     fn admits_row(&self, row: &[u8]) -> bool;
+
+    /// Waits for what this document takes, JSON or YAML, as [`Self::admits_row`] does for JSON.
+    fn admits_document(&self, text: &[u8]) -> bool {
+        self.admits_row(text)
+    }
 
     /// Frees the memory of all admitted rows: the caller has dropped what it read.
     fn release(&self);

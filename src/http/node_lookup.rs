@@ -42,6 +42,7 @@ fn ask(source: &dyn NodeSource, name: &str, room: &dyn RowRoom) -> Result<Option
             let message = format!("PuppetDB cannot be asked for the facts of {name}: {reason}.");
             ApiError::puppetdb_unreachable(message)
         }
+        NodeSourceError::NoRoom => ApiError::busy(),
     })
 }
 
@@ -111,7 +112,7 @@ pub(super) struct UnreadableNode {
 impl FactsPolicy {
     /// Returns what files or `PuppetDB` know of a node. Blocking.
     fn find(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
-        match self.of_file(name)? {
+        match self.of_file(name, room)? {
             Some(node) => Ok(Some(node)),
             None => self.puppetdb.as_ref().map_or(Ok(None), |it| ask(&**it, name, room)),
         }
@@ -123,13 +124,13 @@ impl FactsPolicy {
     }
 
     /// Returns what the facts file of a node says. Blocking.
-    fn of_file(&self, name: &str) -> Result<Option<Node>, ApiError> {
-        self.directory.as_ref().map_or(Ok(None), |it| ask(&**it, name, &Unlimited))
+    fn of_file(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
+        self.directory.as_ref().map_or(Ok(None), |it| ask(&**it, name, room))
     }
 
     /// Completes the node of a check-in without facts by its file, if it has one. Blocking.
     pub(super) fn complete_by_file(&self, bare: &Node) -> Result<Option<CompletedNode>, ApiError> {
-        let found = self.of_file(&bare.name)?;
+        let found = self.of_file(&bare.name, &Unlimited)?;
         Ok(found.map(|it| self.completed(Some(it), bare.clone())))
     }
 
@@ -164,7 +165,7 @@ impl FactsPolicy {
     ) -> Result<(), ApiError> {
         let mut unknown = Vec::new();
         for node in bare {
-            let found = self.of_file(&node.name)?;
+            let found = self.of_file(&node.name, &Unlimited)?;
             if found.is_none() && self.puppetdb.is_some() {
                 unknown.push(node);
             } else if each(self.completed(found, node)).is_break() {

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod client;
+mod facts_files;
 mod leaves;
 mod pushes;
 mod site;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use crate::{Fault, Seen, Speed};
 use attacks::{ATTACKS, Attack};
 use client::{Counts, Stop};
+use facts_files::FactsFiles;
 use leaves::ManyLeaves;
 use site::{Site, Size};
 use values::LargeValues;
@@ -54,6 +56,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Fast,
         run: many_leaves,
     },
+    Fault {
+        name: "memory::large-facts-files-at-once",
+        promise: "the files of `--facts-dir` wait for memory as check-ins do: below 192 MiB",
+        injection: "16 nodes with 30,000 facts in a file of JSON and as many of YAML, all asked about at once",
+        speed: Speed::Fast,
+        run: facts_files,
+    },
 ];
 
 /// The memory limit of the chart. Resident memory includes the pages of files that are mapped, 20 MiB of
@@ -68,6 +77,9 @@ const LARGE_NODES_MIB: u64 = 192;
 
 /// What nodes may take that are in many groups with the same values.
 const MANY_LEAVES_MIB: u64 = 192;
+
+/// What facts files may take of which each takes 15 MiB or more once it is read.
+const FACTS_FILES_MIB: u64 = 192;
 
 /// How long each attack runs alone; `CLADE_MEMORY_ALONE` sets other seconds, to search for a cause.
 const ALONE: u64 = 8;
@@ -185,6 +197,17 @@ fn many_leaves() -> Seen {
     peaks.0.push(("asked", site.peak_mib()));
     peaks.assert_within(MANY_LEAVES_MIB);
     Seen::Held(peaks.to_string())
+}
+
+fn facts_files() -> Seen {
+    let site = FactsFiles::new();
+    let mut peaks = Peaks::default();
+    peaks.0.push(("start", site.peak_mib()));
+    let statuses = site.ask();
+    peaks.0.push(("asked", site.peak_mib()));
+    assert!(statuses.contains_key(&200), "{statuses:?}");
+    peaks.assert_within(FACTS_FILES_MIB);
+    Seen::Held(format!("{peaks}; {statuses:?}"))
 }
 
 /// Returns the peak memory of a process in MiB.

@@ -269,29 +269,44 @@ struct StoredRows {
 
 impl StoredRows {
     fn admits(&self, estimate: MemoryEstimate) -> bool {
+        self.admits_beside(estimate, estimate.bytes)
+    }
+
+    /// Waits for memory, with a text of so many bytes in memory already.
+    fn admits_beside(&self, estimate: MemoryEstimate, text: usize) -> bool {
         let admitted = self.runtime.block_on(async {
             match self.wait {
-                Wait::Limited => estimate.admit().await,
+                Wait::Limited => estimate.admit_beside(text).await,
                 Wait::Unlimited => estimate.admit_eventually().await,
             }
         });
         admitted.map(|permit| self.reservation.keep(permit)).is_ok()
+    }
+
+    /// Waits for what a text takes that has been read, unless it is so large that the most that it may take was waited
+    /// for before.
+    fn admits_read(&self, bytes: usize, estimate: MemoryEstimate) -> bool {
+        if bytes < LARGE_ROW {
+            return self.admits(estimate);
+        }
+        self.reservation.shrink_last(estimate);
+        true
     }
 }
 
 impl RowRoom for StoredRows {
     /// Before a large row is read only its size is known, so the most that it can take is reserved.
     fn admits_bytes(&self, bytes: usize) -> bool {
-        bytes < LARGE_ROW
-            || self.admits(MemoryEstimate { bytes, values: NODE_VALUES.min(bytes / 2) })
+        let most = MemoryEstimate { bytes, values: NODE_VALUES.min(bytes / 2) };
+        bytes < LARGE_ROW || self.admits_beside(most, 0)
     }
 
     fn admits_row(&self, row: &[u8]) -> bool {
-        if row.len() < LARGE_ROW {
-            return self.admits(MemoryEstimate::of(row));
-        }
-        self.reservation.shrink_last(MemoryEstimate::of(row));
-        true
+        self.admits_read(row.len(), MemoryEstimate::of(row))
+    }
+
+    fn admits_document(&self, text: &[u8]) -> bool {
+        self.admits_read(text.len(), MemoryEstimate::of_document(text))
     }
 
     fn release(&self) {
@@ -310,6 +325,17 @@ impl MemoryEstimate {
     fn of(text: &[u8]) -> Self {
         let mut all = Self::default();
         all.add(text);
+        all
+    }
+
+    /// Returns the memory of a document in JSON or YAML. Where YAML has no brackets each line may have a value, and its
+    /// parser keeps where each stands.
+    fn of_document(text: &[u8]) -> Self {
+        let mut all = Self::of(text);
+        if !text.trim_ascii_start().starts_with(b"{") {
+            let lines = text.iter().filter(|it| **it == b'\n').count();
+            all.values = (all.values + lines) * 2;
+        }
         all
     }
 
@@ -335,7 +361,12 @@ impl MemoryEstimate {
     }
 
     async fn admit(self) -> Result<SemaphorePermit<'static>, OverBudget> {
-        self.budget().admit(self.kibibytes(), self.bytes / 1024).await
+        self.admit_beside(self.bytes).await
+    }
+
+    /// Waits for the memory, with a text of so many bytes in memory already.
+    async fn admit_beside(self, text: usize) -> Result<SemaphorePermit<'static>, OverBudget> {
+        self.budget().admit(self.kibibytes(), text / 1024).await
     }
 
     async fn admit_eventually(self) -> Result<SemaphorePermit<'static>, OverBudget> {
@@ -452,6 +483,14 @@ mod tests {
             assert_eq!(taken(), 300 * TEXTS + 1);
             rows.release();
             assert_eq!(taken(), 0);
+            // YAML has a value in each line; JSON has no more for its lines.
+            let kibibytes =
+                |bytes: usize, values: usize| (bytes * TEXTS + values * VALUE).div_ceil(1024);
+            assert!(rows.admits_document(&b"a: 1\n".repeat(1000)));
+            assert_eq!(taken(), kibibytes(5000, 2000));
+            rows.release();
+            assert!(rows.admits_document(&[b"{", &*b"\n".repeat(1000)].concat()));
+            assert_eq!(taken(), kibibytes(1001, 1));
         };
         tokio::task::spawn_blocking(read).await.unwrap();
     }
