@@ -98,6 +98,16 @@ fn the_dashboard_uses_metrics_of_the_daemon() {
 }
 
 #[test]
+fn the_dashboard_measures_the_routes_of_the_alert() {
+    let alerts = read("alerts.yaml");
+    let (_, rest) = alerts.split_once("alert: CladeSlow").unwrap();
+    let (_, rest) = rest.split_once("route=~\"").unwrap();
+    let (routes, _) = rest.split_once('"').unwrap();
+    // It stands in JSON, with escaped quotes.
+    assert_eq!(read("dashboard.json").matches(&format!("route=~\\\"{routes}\\\"")).count(), 2);
+}
+
+#[test]
 fn prometheus_accepts_the_alerts_and_they_fire_when_they_should() {
     for arguments in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts-test.yaml"]] {
         let done = Command::new("promtool")
