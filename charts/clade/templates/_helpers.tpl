@@ -33,7 +33,7 @@ app.kubernetes.io/component: controller
 {{- $labels := include "clade.selectorLabels" $root | fromYaml }}
 {{- $chart := dict "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service }}
 {{- $chart = set $chart "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") }}
-{{- merge dict (index . 1) $labels $root.Values.commonLabels $chart | toYaml }}
+{{- merge dict (index . 1) $labels ($root.Values.commonLabels | default dict) $chart | toYaml }}
 {{- end }}
 
 {{- define "clade.image" -}}
@@ -102,7 +102,8 @@ The limit of check-ins that the container gets as a variable. Empty where they a
 from somewhere else: a variable wins over a file.
 */}}
 {{- define "clade.storeLimit" -}}
-{{- $isChosen := or .Values.store.existingSecret .Values.existingConfigMap .Values.envFrom (hasKey .Values.config "store") (hasKey .Values.config "store-max-bytes") }}
+{{- $config := .Values.config | default dict }}
+{{- $isChosen := or .Values.store.existingSecret .Values.existingConfigMap .Values.envFrom (hasKey $config "store") (hasKey $config "store-max-bytes") }}
 {{- range .Values.extraEnv }}
 {{- if has .name (list "CLADE_STORE" "CLADE_STORE_MAX_BYTES" "CLADE_CONFIG") }}{{ $isChosen = true }}{{ end }}
 {{- end }}
@@ -126,20 +127,33 @@ from somewhere else: a variable wins over a file.
 {{- with $files }}{{ toYaml . }}{{ end }}
 {{- end }}
 
-{{/* `grace` of the daemon as a duration; a flag wins over a variable, and that over `config` */}}
-{{- define "clade.grace" -}}
-{{- $grace := "25s" }}
-{{- if and (hasKey .Values.config "grace") (not .Values.existingConfigMap) }}{{ $grace = toString .Values.config.grace }}{{ end }}
-{{- range .Values.extraEnv }}
-{{- if and (eq .name "CLADE_GRACE") .value }}{{ $grace = .value }}{{ end }}
+{{/*
+A setting of the daemon as the chart can read it, empty where nothing sets it: [the root, its name]. A flag wins over a variable, and
+that over `config`.
+*/}}
+{{- define "clade.setting" -}}
+{{- $values := (index . 0).Values }}
+{{- $name := index . 1 }}
+{{- $setting := "" }}
+{{- $config := $values.config | default dict }}
+{{- if and (hasKey $config $name) (not $values.existingConfigMap) }}{{ $setting = get $config $name | toString }}{{ end }}
+{{- $variable := printf "CLADE_%s" (upper $name | replace "-" "_") }}
+{{- range $values.extraEnv }}
+{{- if and (eq .name $variable) .value }}{{ $setting = .value }}{{ end }}
 {{- end }}
+{{- $flag := printf "--%s" $name }}
 {{- $former := "" }}
-{{- range .Values.extraArgs }}
-{{- if hasPrefix "--grace=" . }}{{ $grace = trimPrefix "--grace=" . }}{{ end }}
-{{- if eq $former "--grace" }}{{ $grace = . }}{{ end }}
+{{- range $values.extraArgs }}
+{{- if hasPrefix (printf "%s=" $flag) . }}{{ $setting = trimPrefix (printf "%s=" $flag) . }}{{ end }}
+{{- if eq $former $flag }}{{ $setting = . }}{{ end }}
 {{- $former = . }}
 {{- end }}
-{{- $grace }}
+{{- $setting }}
+{{- end }}
+
+{{/* `grace` of the daemon as a duration */}}
+{{- define "clade.grace" -}}
+{{- include "clade.setting" (list . "grace") | default "25s" }}
 {{- end }}
 
 {{/* "true" if the chart can read `grace`; the daemon reads more forms, such as `PT30S` */}}
@@ -232,10 +246,10 @@ from somewhere else: a variable wins over a file.
 {{- if and (ne .Values.repository.verify.mode "off") (not (or .Values.repository.verify.allowedSigners .Values.repository.verify.openpgpKeys)) }}
 {{- fail "`repository.verify.mode` needs `allowedSigners` or `openpgpKeys`: the keys that may sign" }}
 {{- end }}
-{{- if and .Values.forge.existingSecret (not (or .Values.config.forge .Values.existingConfigMap)) }}
+{{- if and .Values.forge.existingSecret (not (or (.Values.config | default dict).forge .Values.existingConfigMap)) }}
 {{- fail "`config.forge` is missing: which forge the token of `forge.existingSecret` is for" }}
 {{- end }}
-{{- if and (has (default "off" .Values.config.writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
+{{- if and (has (default "off" (.Values.config | default dict).writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
 {{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: a client that writes must read it back from the same replica" }}
 {{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
@@ -276,7 +290,7 @@ from somewhere else: a variable wins over a file.
 {{- if regexMatch "postgres(ql)?://[^\\s:/@]*:\\S*@|://[^/?#\\s]*:[^/?#\\s]*@|[?&](ssl)?password=" (toYaml .Values.config) }}
 {{- fail "`config` has a URL with a password, which would stand in a ConfigMap: put the URL into a Secret, and name it in `store.existingSecret` or, as the variable of another setting, in `extraEnv`" }}
 {{- end }}
-{{- if and .Values.store.existingSecret (hasKey .Values.config "store") }}
+{{- if and .Values.store.existingSecret (hasKey (.Values.config | default dict) "store") }}
 {{- fail "`config.store` and `store.existingSecret` are the same setting: leave one out" }}
 {{- end }}
 {{- end }}

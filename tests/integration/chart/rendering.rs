@@ -286,6 +286,24 @@ fn the_temporary_directory_is_mounted_once() {
 }
 
 #[test]
+fn what_is_null_is_left_out() {
+    let container = |values: &str| {
+        let objects = rendered("clade", values)?.unwrap_or_else(|it| panic!("{values}: {it}"));
+        Some(workload(&objects)["spec"]["template"]["spec"]["containers"][0].clone())
+    };
+    let Some(every) = container("{}") else { return };
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        let mut others = every.clone();
+        assert!(others.as_object_mut().unwrap().remove(probe).is_some(), "{probe}");
+        assert_eq!(container(&format!("{probe}: null")).unwrap(), others, "{probe}");
+        assert_eq!(container(&format!("{probe}: {{}}")).unwrap(), every, "{probe}: the defaults");
+    }
+    for values in ["config: null", "podAnnotations: null", "commonLabels: null"] {
+        assert_eq!(container(values).unwrap(), every, "{values}");
+    }
+}
+
+#[test]
 fn a_network_policy_lets_out_what_is_added() {
     let rule = r"{ports: [{protocol: TCP, port: 5432}]}";
     let values = format!("networkPolicy: {{enabled: true, extraEgress: [{rule}]}}");
@@ -319,6 +337,10 @@ fn what_would_not_work_is_refused() {
         ("{repository: {url: 'https://token@h/x'}}", "`repository.url` has credentials"),
         ("{networkPolicy: {enabled: true, gitPorts: []}}", "gitPorts"),
         ("{autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 2}}", "is more than"),
+        ("service: null", "service is required"),
+        ("{service: {port: null}}", "port is required"),
+        ("test: null", "test is required"),
+        ("replicaCount: null", "replicaCount is required"),
     ];
     each_row(rows, |(values, reason)| {
         let Some(done) = rendered("clade", values) else { return };
