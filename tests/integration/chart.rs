@@ -222,7 +222,7 @@ fn what_does_not_go_together_is_refused() {
         (&[url, open, "repository.interval=often"], "repository.interval"),
         (&[url, open, "config.listen=0.0.0.0:1"], "config"),
         (&[url, open, "forge.existingSecret=s"], "`config.forge` is missing"),
-        (&[url, open, "config.writes=commit"], "`config.writes` needs `replicaCount: 1`"),
+        (&[url, open, "config.writes=commit"], "`writes` needs `replicaCount: 1`"),
         (&[url, open, "gateway.enabled=true"], "`gateway.parentRefs` is missing"),
         (&[url, open, "terminationGracePeriodSeconds=30"], "must be more than"),
     ];

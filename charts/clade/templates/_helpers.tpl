@@ -249,8 +249,8 @@ that over `config`.
 {{- if and .Values.forge.existingSecret (not (or (.Values.config | default dict).forge .Values.existingConfigMap)) }}
 {{- fail "`config.forge` is missing: which forge the token of `forge.existingSecret` is for" }}
 {{- end }}
-{{- if and (has (default "off" (.Values.config | default dict).writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
-{{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: a client that writes must read it back from the same replica" }}
+{{- if and (has (include "clade.setting" (list . "writes")) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
+{{- fail "`writes` needs `replicaCount: 1` and no autoscaling: a client that writes must read it back from the same replica" }}
 {{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
 {{- fail "`gateway.parentRefs` is missing: the Gateway of the route" }}
@@ -259,6 +259,7 @@ that over `config`.
 {{- fail "`autoscaling.minReplicas` is more than `autoscaling.maxReplicas`" }}
 {{- end }}
 {{- include "clade.checkNames" . }}
+{{- include "clade.checkExtras" . }}
 {{- include "clade.checkSecrets" . }}
 {{- end }}
 
@@ -278,6 +279,25 @@ that over `config`.
 {{- range .Values.extraVolumes }}
 {{- if has .name $volumes }}
 {{- fail (printf "`extraVolumes` has the name `%s`, which is that of a volume of the chart: choose another" .name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Arguments that the daemon would refuse, and mounts that Kubernetes would */}}
+{{- define "clade.checkExtras" -}}
+{{- $flags := list }}
+{{- range include "clade.ownArgs" . | fromYamlArray }}{{ $flags = append $flags (regexFind "^--[^=]+" .) }}{{ end }}
+{{- range .Values.extraArgs }}
+{{- $flag := regexFind "^--[^=]+" . }}
+{{- if and $flag (has $flag $flags) }}
+{{- fail (printf "`extraArgs` has `%s`, which the chart sets itself and the daemon takes once: use the value of the chart, or leave it out" $flag) }}
+{{- end }}
+{{- end }}
+{{- $paths := list "/var/lib/clade" }}
+{{- range include "clade.volumes" . | fromYamlArray }}{{ $paths = append $paths (printf "/etc/clade/%s" .name) }}{{ end }}
+{{- range .Values.extraVolumeMounts }}
+{{- if has (.mountPath | default "" | clean) $paths }}
+{{- fail (printf "`extraVolumeMounts` has `%s`, where the chart mounts a volume of its own: choose another path" .mountPath) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -304,6 +324,14 @@ that over `config`.
 
 {{/* The arguments of the daemon */}}
 {{- define "clade.args" -}}
+{{- include "clade.ownArgs" . }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Those of the chart */}}
+{{- define "clade.ownArgs" -}}
 {{- $credentials := .Values.repository.credentials -}}
 - serve
 - {{ printf "--repo=%s" .Values.repository.url | quote }}
@@ -363,9 +391,6 @@ that over `config`.
 {{- end }}
 {{- if .Values.forge.existingSecret }}
 - {{ printf "--forge-token-file=/etc/clade/forge/%s" .Values.forge.key | quote }}
-{{- end }}
-{{- range .Values.extraArgs }}
-- {{ . | quote }}
 {{- end }}
 {{- end }}
 

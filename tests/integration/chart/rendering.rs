@@ -315,6 +315,61 @@ fn a_network_policy_lets_out_what_is_added() {
 }
 
 #[test]
+fn what_is_added_twice_is_refused() {
+    let takes_once = "which the chart sets itself and the daemon takes once";
+    let own_volume = "where the chart mounts a volume of its own";
+    let mount = |path: &str| {
+        format!(
+            "{{extraVolumes: [{{name: a, emptyDir: {{}}}}], extraVolumeMounts: [{{name: a, mountPath: {path}}}]}}"
+        )
+    };
+    let rows = [
+        ("{extraArgs: ['--listen=0.0.0.0:1']}".to_owned(), takes_once),
+        ("{extraArgs: ['--data-dir', /data]}".to_owned(), takes_once),
+        ("{extraArgs: ['--interval=1m']}".to_owned(), takes_once),
+        ("{extraArgs: ['--allow-anonymous']}".to_owned(), takes_once),
+        ("{config: {grace: 20s}, extraArgs: ['--config=/a.yaml']}".to_owned(), takes_once),
+        (mount("/var/lib/clade"), own_volume),
+        (mount("/var/lib/../lib/clade/"), own_volume),
+        (format!("{{config: {{grace: 20s}}, {}", &mount("/etc/clade/config")[1..]), own_volume),
+        ("{extraArgs: ['--writes=commit']}".to_owned(), "`writes` needs `replicaCount: 1`"),
+        ("{extraArgs: ['--writes', propose]}".to_owned(), "`writes` needs `replicaCount: 1`"),
+        (
+            "{extraEnv: [{name: CLADE_WRITES, value: commit}]}".to_owned(),
+            "`writes` needs `replicaCount: 1`",
+        ),
+        (
+            "{replicaCount: 1, autoscaling: {enabled: true}, extraArgs: ['--writes=commit']}"
+                .to_owned(),
+            "`writes` needs `replicaCount: 1`",
+        ),
+    ];
+    each_row(rows, |(values, reason)| {
+        let Some(done) = rendered("clade", &values) else { return };
+        let Err(said) = done else { panic!("{values} is taken") };
+        assert!(said.contains(reason), "{values}: {said}");
+    });
+}
+
+#[test]
+fn what_is_added_once_is_taken() {
+    let rows = [
+        "{extraArgs: ['--mask', none, '--mask=a.b', '--allowed-hosts=a']}",
+        "{extraArgs: ['--config=/etc/own/clade.yaml']}",
+        "{extraArgs: ['--listen-address-of-another-flag']}",
+        "{config: {grace: 20s}, extraArgs: ['--grace=25s']}",
+        "{config: {writes: commit}, extraArgs: ['--writes=off']}",
+        "{replicaCount: 1, extraArgs: ['--writes=commit']}",
+        "{extraEnv: [{name: CLADE_WRITES, value: 'off'}]}",
+        "{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /var/lib/clade/facts}]}",
+    ];
+    each_row(rows, |values| {
+        let Some(done) = rendered("clade", values) else { return };
+        assert_eq!(done.err(), None, "{values}");
+    });
+}
+
+#[test]
 fn what_would_not_work_is_refused() {
     let rows = [
         ("{fullnameOverride: Clade_x}", "fullnameOverride"),
