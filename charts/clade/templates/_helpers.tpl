@@ -23,6 +23,11 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: controller
 {{- end }}
 
+{{/* Of the pod of `helm test` */}}
+{{- define "clade.testSelectorLabels" -}}
+{{- set (include "clade.selectorLabels" . | fromYaml) "app.kubernetes.io/component" "test" | toYaml }}
+{{- end }}
+
 {{- define "clade.labels" -}}
 {{- include "clade.labelsWith" (list . dict) }}
 {{- end }}

@@ -315,6 +315,24 @@ fn a_network_policy_lets_out_what_is_added() {
 }
 
 #[test]
+fn a_network_policy_lets_the_pod_of_the_test_in() {
+    let values = "{nameOverride: '123', commonLabels: {a: b}, networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 192.0.2.0/24}}]}}";
+    let Some(objects) = rendered("7", values) else { return };
+    let objects = objects.unwrap();
+    let from = &of_kind(&objects, "NetworkPolicy")["spec"]["ingress"][0]["from"];
+    assert_eq!(from.as_array().unwrap().len(), 2);
+    let selected = from[1]["podSelector"]["matchLabels"].as_object().unwrap();
+    let labels = &of_kind(&objects, "Pod")["metadata"]["labels"];
+    for (name, value) in selected {
+        assert_eq!(labels[name], *value, "{name}");
+    }
+    let daemon = &workload(&objects)["spec"]["template"]["metadata"]["labels"];
+    assert!(selected.iter().any(|(name, value)| daemon[name] != *value), "the test alone");
+    let open = rendered("7", "networkPolicy: {enabled: true}").unwrap().unwrap();
+    assert_eq!(of_kind(&open, "NetworkPolicy")["spec"]["ingress"][0].get("from"), None);
+}
+
+#[test]
 fn what_is_added_twice_is_refused() {
     let takes_once = "which the chart sets itself and the daemon takes once";
     let own_volume = "where the chart mounts a volume of its own";
