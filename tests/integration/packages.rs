@@ -39,3 +39,20 @@ fn the_unit_may_set_priorities_and_the_guide_states_its_exposure() {
     assert!(read("docs/guides/security.md").contains(&shown), "{shown}");
     assert!(read("packaging/check").contains(&format!("exposure={exposure}\n")), "{exposure}");
 }
+
+#[test]
+fn the_guide_names_the_directories_that_the_unit_makes() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (unit, guide) = (read("examples/systemd/clade.service"), read("docs/guides/operations.md"));
+    let setting = |key: String| {
+        let found = unit.lines().find_map(|it| it.strip_prefix(key.as_str())?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("the unit has no {key}"))
+    };
+    for (kind, parent) in [("State", "/var/lib"), ("Runtime", "/run"), ("Logs", "/var/log")] {
+        let name = setting(format!("{kind}Directory"));
+        let mode = setting(format!("{kind}DirectoryMode"));
+        let start = format!("| `{parent}/{name}` |");
+        let row = guide.lines().find(|it| it.starts_with(&start));
+        assert!(row.is_some_and(|it| it.ends_with(&format!("| {mode} |"))), "{start} {row:?}");
+    }
+}
