@@ -51,7 +51,7 @@ fn explained<'a>(
     node: &'a ProvedNode,
     groups: &MatchedGroups,
     withheld: WithheldFacts,
-) -> Result<Explanation<'a>, ApiError> {
+) -> Result<Explanation<'a>, ClassificationError> {
     let explained = match groups {
         Ok(groups) => conclude(&context.snapshot.estate, node, groups, withheld),
         Err(error) => Err(error.clone()),
@@ -64,7 +64,37 @@ fn explained<'a>(
         Ok(_) => ClassificationOutcome::Answered,
         Err(error) => failure(error),
     });
-    Ok(explained?)
+    explained
+}
+
+/// Why a node has no classification.
+#[derive(Debug)]
+pub(super) enum Unclassified {
+    /// It is not known what it gets.
+    Failed(ClassificationError),
+    /// Its groups are in conflict, as the answer says.
+    InConflict(ApiError),
+}
+
+impl From<Unclassified> for ApiError {
+    fn from(why: Unclassified) -> Self {
+        match why {
+            Unclassified::Failed(error) => error.into(),
+            Unclassified::InConflict(error) => error,
+        }
+    }
+}
+
+/// Returns the groups of a node as they are kept with its answer: where there was none because facts could not be put
+/// into a value, this error, as what is kept of the facts may be shorter.
+pub(super) fn kept_groups<T>(
+    groups: MatchedGroups,
+    answer: &Result<T, Unclassified>,
+) -> MatchedGroups {
+    match answer {
+        Err(Unclassified::Failed(error)) => Err(error.clone()),
+        Err(Unclassified::InConflict(_)) | Ok(_) => groups,
+    }
 }
 
 /// Returns how a failed classification is counted.
@@ -88,7 +118,7 @@ pub(super) fn classified<T>(
     withheld: WithheldFacts,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
-    classified_by(context, node, &matched(context, node), withheld, use_it)
+    Ok(classified_by(context, node, &matched(context, node), withheld, use_it)?)
 }
 
 /// Calls `use_it` with the classification of a node that some groups match, or answers with why there is none.
@@ -98,13 +128,14 @@ pub(super) fn classified_by<T>(
     groups: &MatchedGroups,
     withheld: WithheldFacts,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
-) -> Result<T, ApiError> {
-    let explanation = explained(context, node, groups, withheld)?;
+) -> Result<T, Unclassified> {
+    let explanation = explained(context, node, groups, withheld).map_err(Unclassified::Failed)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
-        Outcome::Conflict(conflicts) => {
-            Err(ApiError::conflict_in_words(&context.snapshot.estate.hierarchy, conflicts))
-        }
+        Outcome::Conflict(conflicts) => Err(Unclassified::InConflict(ApiError::conflict_in_words(
+            &context.snapshot.estate.hierarchy,
+            conflicts,
+        ))),
     }
 }
 
@@ -169,6 +200,9 @@ impl NodeClassifier {
         let Some(read) = read else { return Ok(None) };
         context.metrics.count_shape(read.shape);
         let groups = index.matches(hierarchy, &read.resolved);
+        let answer =
+            answer(context, &AnsweredNode::received(request.name(), &read), &groups, *version);
+        let groups = kept_groups(groups, &answer);
         if request.is_kept() && context.is_of_node() {
             recorder.record_received(request.name(), &read, context, &groups);
         }
@@ -176,8 +210,7 @@ impl NodeClassifier {
             let input = [read.fact, read.trusted];
             decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
         }
-        let node = AnsweredNode::received(request.name(), &read);
-        Ok(Some(respond(context, &node, groups, *version)))
+        Ok(Some(respond(context, answer)))
     }
 
     /// Classifies a node with the facts of a body, if there is one, once there is memory for its values. The future is
@@ -219,6 +252,8 @@ impl NodeClassifier {
         let transaction = body.transaction_uuid.take();
         let node = request.submitted(body);
         let groups = matched(context, &node);
+        let answer = answer(context, &AnsweredNode::from(&*node), &groups, *version);
+        let groups = kept_groups(groups, &answer);
         if has_body && request.is_kept() && context.is_of_node() {
             let answered = context.answered(&groups, Certname::AsSent);
             recorder.record(&node, context, answered, transaction);
@@ -226,7 +261,7 @@ impl NodeClassifier {
         if let Some(decisions) = &context.decisions {
             decisions.log_node(&context.snapshot, &node, slice(&groups));
         }
-        Ok(respond(context, &AnsweredNode::from(&*node), groups, *version))
+        Ok(respond(context, answer))
     }
 }
 
@@ -234,28 +269,34 @@ fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> 
     groups.as_ref().map(Vec::as_slice)
 }
 
-/// Answers with the classified document.
-fn respond(
+/// Writes the classified document of a node that some groups match, and counts how that ended.
+fn answer(
     context: &SnapshotContext,
     node: &AnsweredNode<'_>,
-    groups: MatchedGroups,
+    groups: &MatchedGroups,
     version: Version,
-) -> Response {
+) -> Result<Vec<u8>, Unclassified> {
     let hierarchy = &context.snapshot.estate.hierarchy;
-    let (counted, answer) = match groups {
-        Err(error) => (failure(&error), Err(error.into())),
-        Ok(groups) => match context.classified(node, &groups, version) {
-            Ok(text) => (ClassificationOutcome::Answered, Ok(text)),
-            Err(NoDocument::Conflict(conflicts)) => {
-                (ClassificationOutcome::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
-            }
-            Err(NoDocument::Failed(error)) => (failure(&error), Err(error.into())),
-        },
+    let written = match groups {
+        Err(error) => Err(NoDocument::Failed(error.clone())),
+        Ok(groups) => context.classified(node, groups, version),
+    };
+    let (counted, answer) = match written {
+        Ok(text) => (ClassificationOutcome::Answered, Ok(text)),
+        Err(NoDocument::Conflict(conflicts)) => {
+            let error = ApiError::conflict(hierarchy, &conflicts);
+            (ClassificationOutcome::Conflict, Err(Unclassified::InConflict(error)))
+        }
+        Err(NoDocument::Failed(error)) => (failure(&error), Err(Unclassified::Failed(error))),
     };
     context.metrics.count(counted);
+    answer
+}
+
+fn respond(context: &SnapshotContext, answer: Result<Vec<u8>, Unclassified>) -> Response {
     match answer {
         Ok(text) => context.respond_with(JSON, text),
-        Err(error) => context.respond(error),
+        Err(why) => context.respond(ApiError::from(why)),
     }
 }
 
@@ -403,7 +444,8 @@ fn all_groups(context: &SnapshotContext) -> usize {
 fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode) -> Response {
     // What is withheld is masked in what people are shown.
     let groups = matched(context, &node);
-    let explained = explained(context, &node, &groups, WithheldFacts::Mark).and_then(|it| {
+    let explained = explained(context, &node, &groups, WithheldFacts::Mark);
+    let explained = explained.map_err(ApiError::from).and_then(|it| {
         check_explanation(it.matches.iter().map(Match::rule), &node)?;
         check_inherited(&it)?;
         let groups: Vec<GroupIndex> = it.matches.iter().map(|it| it.group).collect();

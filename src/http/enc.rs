@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::access::{Caller, Role, denied};
 use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
-use super::classify::{classified, classified_by, matched};
+use super::classify::{Unclassified, classified, classified_by, kept_groups, matched};
 use super::compute::{NODES, weight};
 use super::enc_cache::{CachedDocument, DocumentOrigin, EncCache};
 use super::error::ApiError;
@@ -43,7 +43,7 @@ fn document(
     context: &SnapshotContext,
     node: &ProvedNode,
     groups: &MatchedGroups,
-) -> Result<CachedDocument, ApiError> {
+) -> Result<CachedDocument, Unclassified> {
     classified_by(context, node, groups, WithheldFacts::Refuse, |explanation, result| {
         let groups: Box<[GroupIndex]> = explanation.matches.iter().map(|it| it.group).collect();
         let is_decided = context.snapshot.is_decided_by(&groups, &node.name);
@@ -99,7 +99,7 @@ async fn by_name(
         if let (Some(reservation), Ok(text)) = (&reservation, &document) {
             cache.insert(request.name(), reservation, text.clone());
         }
-        Ok(respond(&context, document.map(|it| it.text)))
+        Ok(respond(&context, document.map(|it| it.text).map_err(ApiError::from)))
     })
     .await
 }
@@ -181,6 +181,7 @@ pub(super) async fn with_facts(
     let print = move || {
         let groups = matched(&context, &node);
         let document = document(&context, &node, &groups);
+        let groups = kept_groups(groups, &document);
         if request.is_kept() && context.is_of_node() {
             let answered = context.answered(&groups, node.certname());
             let sent = node.into_sent();
@@ -190,7 +191,7 @@ pub(super) async fn with_facts(
                 KeptFacts::None => recorder.record_without_facts(&sent, &context, answered),
             }
         }
-        respond(&context, document.map(|it| it.text))
+        respond(&context, document.map(|it| it.text).map_err(ApiError::from))
     };
     NODES.run(weight, print).await
 }
