@@ -79,6 +79,15 @@ impl Webhooks {
         Ok(Self { secrets, pull_requests, ..Self::default() })
     }
 
+    /// Begins the counts of deliveries, if there may be any.
+    pub fn begin(&self, metrics: &Metrics) {
+        if self.secrets.is_some() {
+            for provider in Provider::ALL {
+                metrics.begin_webhooks(provider.as_str());
+            }
+        }
+    }
+
     /// Returns how deliveries ended since the start.
     pub(super) fn deliveries(&self) -> Vec<WebhookDeliveries> {
         self.tally.rows()

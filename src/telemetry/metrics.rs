@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -25,7 +26,7 @@ pub enum ClassificationOutcome {
     Answered,
     /// With leaves that differ.
     Conflict,
-    /// With a pattern that used up its step budget.
+    /// With a pattern that used up its step budget, or facts that made a value too long.
     EvaluationError,
     /// With a rule that needs a value that was not stored.
     Withheld,
@@ -109,7 +110,13 @@ impl DecisionDrop {
     }
 }
 
+impl ClassificationOutcome {
+    const ALL: [Self; 4] = [Self::Answered, Self::Conflict, Self::EvaluationError, Self::Withheld];
+}
+
 impl DropReason {
+    const ALL: [Self; 4] = [Self::QueueFull, Self::Limit, Self::StorageFailed, Self::Name];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::QueueFull => "queue-full",
@@ -132,6 +139,15 @@ impl BuildOutcome {
 }
 
 impl Delivered {
+    const ALL: [Self; 6] = [
+        Self::Accepted,
+        Self::Duplicate,
+        Self::Ignored,
+        Self::Unauthenticated,
+        Self::Malformed,
+        Self::TooLarge,
+    ];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -207,6 +223,8 @@ macro_rules! metrics {
         #[derive(Debug)]
         pub struct Metrics {
             registry: Registry,
+            /// Held while all is written: what each reading sets is the same for all metrics.
+            rendering: Mutex<()>,
             known_classifications: SeriesCache<Result, Counter, 4>,
             known_shapes: SeriesCache<RequestShape, Counter, 7>,
             $($field: $of,)+
@@ -221,12 +239,15 @@ macro_rules! metrics {
                     let $field: $of = $make;
                     registry.register($name, $help, $field.clone());
                 )+
-                Self {
+                let metrics = Self {
                     registry,
+                    rendering: Mutex::default(),
                     known_classifications: SeriesCache::default(),
                     known_shapes: SeriesCache::default(),
                     $($field,)+
-                }
+                };
+                metrics.begin();
+                metrics
             }
         }
 
@@ -251,7 +272,7 @@ metrics! {
     classifications: Family<Result, Counter> = Family::default(),
         "classifications", "Classifications, by result";
     rule_evaluation_errors: Counter = Counter::default(),
-        "rule_evaluation_errors", "Classifications that failed because a pattern used up its step budget";
+        "rule_evaluation_errors", "Classifications that failed because a pattern used up its step budget or facts made a value too long";
     request_shapes: Family<RequestShape, Counter> = Family::default(),
         "request_shapes", "Classification requests, by the form of their body";
     requests: Family<RequestLabels, Counter> = Family::default(),
@@ -339,6 +360,34 @@ fn durations() -> Histogram {
 }
 
 impl Metrics {
+    /// Begins counts at zero: of one that begins at its first event, no increase is seen.
+    fn begin(&self) {
+        for result in ClassificationOutcome::ALL {
+            drop(self.classifications.get_or_create(&Result { result }));
+        }
+        for why in DecisionDrop::ALL {
+            drop(self.decisions_dropped.get_or_create(&Reason { reason: why.as_str() }));
+        }
+        for why in DropReason::ALL {
+            drop(self.check_ins_dropped.get_or_create(&Reason { reason: why.as_str() }));
+        }
+    }
+
+    /// Begins the counts of the deliveries of one provider of webhooks at zero.
+    pub fn begin_webhooks(&self, provider: &'static str) {
+        for delivered in Delivered::ALL {
+            let webhook = Webhook { provider, result: delivered.as_str() };
+            drop(self.webhooks.get_or_create(&webhook));
+        }
+    }
+
+    /// Begins the counts of the commit statuses for a forge at zero.
+    pub fn begin_commit_statuses(&self, provider: &'static str) {
+        for result in ["posted", "retried", "refused", "evicted"] {
+            drop(self.commit_statuses.get_or_create(&Webhook { provider, result }));
+        }
+    }
+
     /// Counts a classification.
     pub fn count(&self, result: ClassificationOutcome) {
         self.known_classifications.increment(&self.classifications, &Result { result });
@@ -455,6 +504,7 @@ impl Metrics {
 
     /// Notes the daemons that share the store, each with its commit.
     pub fn set_replicas<'r>(&self, replicas: impl Iterator<Item = (&'r str, Option<String>)>) {
+        let _rendering = self.rendering.lock();
         self.replicas.clear();
         for (replica, revision) in replicas {
             let labels = ReplicaLabels {
@@ -505,6 +555,7 @@ impl Metrics {
 
     /// Writes all metrics in the text format of OpenMetrics.
     pub fn render(&self, scrape: &Scrape) -> String {
+        let _rendering = self.rendering.lock();
         self.revision.clear();
         if let Some(revision) = &scrape.revision {
             self.revision.get_or_create(&Revision { revision: revision.clone() }).set(1);
@@ -565,6 +616,7 @@ mod tests {
             "clade_build_info{version=\"0.1.0\"} 1",
             "clade_classifications_total{result=\"Answered\"} 1",
             "clade_rule_evaluation_errors_total 1",
+            "clade_classifications_total{result=\"Conflict\"} 0",
             "clade_source_fetches_total{trigger=\"poll\",outcome=\"updated\"} 1",
             "clade_source_fetch_errors_total{reason=\"Timeout\"} 1",
             "clade_snapshot_builds_total{result=\"live\"} 1",

@@ -34,7 +34,7 @@ pub(super) enum Interest {
 }
 
 impl Provider {
-    const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::GitHub,
         Self::GitLab,
         Self::Gitea,

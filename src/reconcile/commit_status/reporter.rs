@@ -46,6 +46,7 @@ pub(in crate::reconcile) struct CommitStatusReporter {
 impl CommitStatusReporter {
     /// Posts statuses until the queue is stopped.
     pub(in crate::reconcile) fn run(&self) {
+        self.metrics.begin_commit_statuses(self.reporting.forge.provider.as_str());
         let mut posted = posted(&self.recorder.journal());
         for (event, before) in recent(&self.recorder.journal()) {
             self.queue.push_event(&event, before);
