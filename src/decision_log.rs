@@ -4,6 +4,7 @@ mod file;
 mod input;
 mod queue;
 mod rotation;
+mod waiting;
 mod writer;
 
 pub use decision::Decision;

@@ -33,6 +33,14 @@ pub struct Decision {
     pub took: Duration,
 }
 
+impl Decision {
+    /// Returns about how many bytes it takes, beside its snapshot.
+    pub(super) fn size(&self) -> usize {
+        let groups = self.groups.as_ref().map_or(0, |it| size_of_val(it.as_slice()));
+        self.input.size() + self.path.len() + self.name.len() + groups + size_of::<Self>()
+    }
+}
+
 /// What goes to the thread that writes.
 #[derive(Debug)]
 pub(super) enum QueueItem {

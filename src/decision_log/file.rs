@@ -193,6 +193,13 @@ impl OpenFile {
         if byte == *b"\n" { Ok(()) } else { self.append(b"\n", &mut 0) }
     }
 
+    /// Cuts off what was written last. Another program may have emptied the file before, so its length is not what is
+    /// remembered of it.
+    fn cut_end(&mut self, bytes: u64) -> io::Result<()> {
+        self.bytes = self.file.metadata()?.len().saturating_sub(bytes);
+        self.file.set_len(self.bytes)
+    }
+
     /// Appends lines, and says up to where whole ones were written; an error leaves no part of a line.
     fn append(&mut self, lines: &[u8], written: &mut usize) -> io::Result<()> {
         let outcome = loop {
@@ -211,11 +218,12 @@ impl OpenFile {
             let whole = whole.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
             if *written > whole {
                 // Else the next attempt ends the line.
-                self.file.set_len(self.bytes + whole as u64)?;
+                self.cut_end((*written - whole) as u64)?;
             }
             *written = whole;
+        } else {
+            self.bytes += *written as u64;
         }
-        self.bytes += *written as u64;
         outcome
     }
 }
@@ -292,6 +300,18 @@ mod tests {
         assert_eq!(read(&path), "9\n");
         assert_eq!(read(&disk.join("decisions.1")), "12345678\n");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_part_of_a_line_is_cut_from_a_file_that_another_program_has_emptied() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut open = OpenFile::open(&path).unwrap();
+        open.append(b"a long line\n", &mut 0).unwrap();
+        File::create(&path).unwrap();
+        open.append(b"next\npart", &mut 0).unwrap();
+        open.cut_end(4).unwrap();
+        assert_eq!((read(&path), open.bytes), ("next\n".to_owned(), 5));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::masking::{DataRoot, Masks};
 use crate::mentioned::MentionedPaths;
-use crate::model::Node;
+use crate::model::{Node, map_memory};
 
 /// What a node was classified by.
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ impl DecisionInput {
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Received { fact, trusted } => fact.len() + trusted.len(),
-            // What rules mention is small.
-            Self::Restricted(_) => 1024,
+            // What rules mention is mostly small, but values may have facts of any size in them.
+            Self::Restricted(Node { fact, trusted, .. }) => map_memory(fact) + map_memory(trusted),
         }
     }
 }

@@ -1,25 +1,22 @@
 //! Takes decisions without ever blocking.
-#![expect(clippy::disallowed_methods, reason = "lines name the machine")]
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use super::decision::{Decision, QueueItem};
 use super::event::{DaemonLabels, EventWriter};
 use super::file::DecisionFile;
 use super::rotation::FileRotation;
+use super::waiting::WaitingDecisions;
 use super::writer::{DecisionSink, DecisionWriter};
 use crate::masking::Masks;
 use crate::telemetry::{DecisionDrop, Metrics};
 
 /// How many decisions wait to be written.
 const QUEUE: usize = 4096;
-
-/// How many bytes of facts wait with them.
-const QUEUE_BYTES: usize = 16 << 20;
 
 /// Where the log is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +47,7 @@ pub struct DecisionLog(Arc<DecisionQueue>);
 #[derive(Debug)]
 struct DecisionQueue {
     queue: SyncSender<QueueItem>,
-    waiting: Arc<AtomicUsize>,
+    waiting: Arc<WaitingDecisions>,
     is_stopping: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
 }
@@ -67,13 +64,14 @@ impl DecisionLog {
     ) -> io::Result<(Self, DecisionWriter)> {
         let DecisionLogSettings { target, max_bytes, keep, masks } = settings;
         let sink = match target {
-            DecisionTarget::Stdout => DecisionSink::Stdout,
+            DecisionTarget::Stdout => DecisionSink::Stdout { is_failing: false },
             DecisionTarget::File(path) => {
                 DecisionSink::File(DecisionFile::open(path, FileRotation { max_bytes, keep })?)
             }
         };
         let (sender, queue) = sync_channel(QUEUE);
-        let (waiting, is_stopping) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (waiting, is_stopping) =
+            (Arc::<WaitingDecisions>::default(), Arc::<AtomicBool>::default());
         let events = EventWriter::new(DaemonLabels::new(host_name()), masks);
         let shared = DecisionQueue {
             queue: sender,
@@ -90,12 +88,24 @@ impl DecisionLog {
     /// Takes a decision, or counts it as dropped.
     pub fn record(&self, decision: Decision) {
         let DecisionQueue { queue, waiting, metrics, .. } = &*self.0;
-        let size = decision.input.size();
-        let is_room = waiting.fetch_add(size, Ordering::Relaxed) + size <= QUEUE_BYTES;
-        if !is_room || queue.try_send(QueueItem::Decision(Box::new(decision))).is_err() {
-            waiting.fetch_sub(size, Ordering::Relaxed);
+        let is_sent = waiting.admit(&decision)
+            && match queue.try_send(QueueItem::Decision(Box::new(decision))) {
+                Ok(()) => true,
+                Err(TrySendError::Full(item) | TrySendError::Disconnected(item)) => {
+                    if let QueueItem::Decision(decision) = item {
+                        waiting.release(&decision);
+                    }
+                    false
+                }
+            };
+        if !is_sent {
             metrics.count_dropped_decisions(DecisionDrop::QueueFull, 1);
         }
+    }
+
+    /// Returns how many decisions wait to be written.
+    pub fn waiting(&self) -> usize {
+        self.0.waiting.count()
     }
 
     /// Ends the writer when what waits is written.
@@ -106,8 +116,8 @@ impl DecisionLog {
     }
 }
 
-/// Returns the name of this machine, if it is known.
+/// Returns the name of this machine, if it is known. A unit may hide `/proc/sys`.
 fn host_name() -> Option<String> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|it| !it.is_empty())
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Some(name).filter(|it| !it.is_empty())
 }

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::decision::QueueItem;
 use super::event::EventWriter;
 use super::file::{DecisionFile, count_lines};
+use super::waiting::WaitingDecisions;
 use crate::telemetry::{DecisionDrop, Metrics};
 
 /// How many bytes are written together.
@@ -22,7 +23,7 @@ const REPORT: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct DecisionWriter {
     pub(super) queue: Receiver<QueueItem>,
-    pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) waiting: Arc<WaitingDecisions>,
     pub(super) is_stopping: Arc<AtomicBool>,
     pub(super) events: EventWriter,
     pub(super) sink: DecisionSink,
@@ -32,7 +33,10 @@ pub struct DecisionWriter {
 /// Where lines go.
 #[derive(Debug)]
 pub(super) enum DecisionSink {
-    Stdout,
+    Stdout {
+        /// Whether it could not be written last time.
+        is_failing: bool,
+    },
     File(DecisionFile),
 }
 
@@ -58,12 +62,12 @@ impl DecisionWriter {
                     is_stopped = timeout.is_zero();
                     None
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
             };
             while let Some(it) = item {
                 match it {
                     QueueItem::Decision(decision) => {
-                        waiting.fetch_sub(decision.input.size(), Ordering::Relaxed);
+                        waiting.release(&decision);
                         events.write(*decision, &mut batch.lines);
                         batch.count += 1;
                     }
@@ -83,6 +87,7 @@ impl DecisionWriter {
             }
             report.log(&metrics);
         }
+        report.log_rest(&metrics);
     }
 }
 
@@ -90,15 +95,28 @@ impl DecisionSink {
     /// Writes lines; returns how many were written whole.
     fn write(&mut self, lines: &[u8]) -> usize {
         match self {
-            Self::Stdout => write_all(&mut io::stdout(), lines),
+            Self::Stdout { is_failing } => {
+                let (count, outcome) = write_all(&mut io::stdout(), lines);
+                match &outcome {
+                    Ok(()) if *is_failing => {
+                        tracing::info!("the decision log on the standard output is written again");
+                    }
+                    Err(error) if !*is_failing => tracing::error!(
+                        "the decision log on the standard output cannot be written, lines are dropped: {error}"
+                    ),
+                    _ => {}
+                }
+                *is_failing = outcome.is_err();
+                count
+            }
             Self::File(file) => file.write(lines),
         }
     }
 }
 
-/// Writes lines to a stream; one that is gone loses them.
-fn write_all(to: &mut impl io::Write, lines: &[u8]) -> usize {
-    let mut rest = lines;
+/// Writes lines to a stream; one that is gone loses them. Returns how many were written whole.
+fn write_all(to: &mut impl io::Write, lines: &[u8]) -> (usize, io::Result<()>) {
+    let (mut rest, mut outcome) = (lines, Ok(()));
     while !rest.is_empty() {
         match to.write(rest) {
             Ok(count) if count > 0 => rest = rest.get(count..).unwrap_or_default(),
@@ -107,13 +125,19 @@ fn write_all(to: &mut impl io::Write, lines: &[u8]) -> usize {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => break,
+            Ok(_) => outcome = Err(io::ErrorKind::WriteZero.into()),
+            Err(error) => outcome = Err(error),
+        }
+        if outcome.is_err() {
+            break;
         }
     }
-    // A last line without an end is lost.
-    let flushed = to.flush().is_ok();
     let written = lines.len() - rest.len();
-    if flushed { count_lines(lines.get(..written).unwrap_or_default()) } else { 0 }
+    // A last line without an end is lost.
+    match to.flush() {
+        Ok(()) => (count_lines(lines.get(..written).unwrap_or_default()), outcome),
+        Err(error) => (0, outcome.and(Err(error))),
+    }
 }
 
 /// Logs how many lines were dropped.
@@ -128,8 +152,15 @@ impl DropReport {
     }
 
     fn log(&mut self, metrics: &Metrics) {
+        if Instant::now() >= self.due {
+            self.log_rest(metrics);
+        }
+    }
+
+    /// Logs what was dropped since the last time, however short ago that is.
+    fn log_rest(&mut self, metrics: &Metrics) {
         let dropped = metrics.dropped_decisions();
-        if dropped > self.reported && Instant::now() >= self.due {
+        if dropped > self.reported {
             tracing::warn!(
                 "{} lines of the decision log were dropped, {dropped} since the start",
                 dropped - self.reported

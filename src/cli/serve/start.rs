@@ -98,6 +98,12 @@ async fn start_and_serve(
         move || workers.end(&services)
     })
     .await?;
+    let unwritten = services.decisions.as_ref().map_or(0, DecisionLog::waiting);
+    if unwritten > 0 {
+        tracing::error!(
+            "{unwritten} lines of the decision log are lost: what reads it did not take them in time"
+        );
+    }
     tracing::info!("stopped");
     Ok(Exit::Fine)
 }
@@ -168,6 +174,7 @@ fn start_services(
     stop: CancellationToken,
 ) -> Result<(Arc<Services>, Option<DecisionWriter>)> {
     let metrics: Arc<Metrics> = Arc::default();
+    prepared.webhooks.begin(&metrics);
     let masks = Masks::of_settings(&settings.mask);
     let (decisions, decision_writer) =
         open_decision_log(settings, masks.clone(), Arc::clone(&metrics))?.unzip();

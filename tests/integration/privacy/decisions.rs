@@ -221,24 +221,88 @@ fn a_full_disk_drops_lines_and_answers_go_on() {
     });
 }
 
+/// Returns how many lines were dropped because too much waited.
+fn dropped(daemon: &Daemon) -> u64 {
+    let metrics = daemon.get("/metrics").body;
+    let series = "clade_decision_log_lines_dropped_total{reason=\"queue-full\"} ";
+    metrics.lines().find_map(|it| it.strip_prefix(series)).unwrap().parse().unwrap()
+}
+
 #[test]
-fn an_output_that_is_not_read_drops_lines_and_delays_no_answer() {
-    let repository = repository(&RULES);
+fn an_answer_that_failed_is_logged_and_kept_as_failed() {
+    let repository = GitRepository::new();
+    let group = "name: Web\nrule: 'name ~ ^web'\nvariables: {secret: 'a ${app_secret}'}\n";
+    let files = [("groups/web.yaml", group), ("clade.yaml", "interpolate: true\n")];
+    repository.commit("facts in values", &files);
     let directory = tempfile::tempdir().unwrap();
-    let pipe = directory.path().join("pipe");
+    let log = directory.path().join("decisions.jsonl");
+    let daemon = Daemon::launch(program(&repository, &log, &[]));
+    // What a client sends that shows masked facts; the same with what is not stored.
+    let masked = r#"{"fact": {"app_secret": "[masked]"}}"#;
+    for path in ["/v1/classified/nodes/web1", "/v2/classified/nodes/web2", "/enc/web3"] {
+        let answer = daemon.request("POST", path, masked);
+        assert_eq!((answer.status, &answer.json()["kind"]), (500, &json!("rule-evaluation-error")));
+        let node = path.rsplit('/').next().unwrap();
+        daemon.wait_until("the check-in is kept", |it| {
+            it.get(&format!("/controller/nodes/{node}")).status == 200
+        });
+        let kept = daemon.get(&format!("/controller/nodes/{node}")).json();
+        assert_eq!(kept["answer"]["state"], "error", "{path}: {kept}");
+    }
+    assert_eq!(daemon.terminate(), 0);
+    let lines = lines(&log);
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        assert_eq!(line["error"]["code"], "rule-evaluation-error", "{line}");
+        assert_eq!(line.get("result"), None);
+    }
+}
+
+/// Starts a daemon whose standard output is not read.
+fn unread(repository: &GitRepository, directory: &Path) -> Daemon {
+    let pipe = directory.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut shell = Command::new("sh");
     // Open for reading and writing, so that it opens at once and stays open; it is never read.
     shell.args(["-c", r#"pipe=$0; exec "$@" 1<>"$pipe""#]).arg(&pipe);
-    let daemon = Daemon::launch(started_by(shell, &program(&repository, Path::new("-"), &[])));
+    Daemon::launch(started_by(shell, &program(repository, Path::new("-"), &[])))
+}
+
+#[test]
+fn an_output_that_is_not_read_drops_lines_and_delays_no_answer() {
+    let repository = repository(&RULES);
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = unread(&repository, directory.path());
     daemon.wait_until("lines are dropped", |it| {
         let large = body(&"x".repeat(100_000));
         (0..50).for_each(|_| {
             assert_eq!(it.request("POST", "/v1/classified/nodes/web1", &large).status, 200);
         });
-        it.get("/metrics").body.contains("decision_log_lines_dropped_total{reason=\"queue-full\"}")
+        dropped(it) > 0
     });
     // The end comes within the grace period all the same.
+    assert_eq!(daemon.terminate(), 0);
+}
+
+#[test]
+fn facts_in_values_count_with_what_they_take_while_they_wait() {
+    let repository = GitRepository::new();
+    let group = "name: Web\nrule: 'name ~ ^web'\nvariables: {app: 'a ${app[0]}'}\n";
+    let files = [("groups/web.yaml", group), ("clade.yaml", "interpolate: true\n")];
+    repository.commit("facts in values", &files);
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = unread(&repository, directory.path());
+    let ask = |fact: &str, count: usize| {
+        let body = json!({"fact": {"app": [fact]}}).to_string();
+        for _ in 0..count {
+            assert_eq!(daemon.request("POST", "/enc/web1", &body).status, 200);
+        }
+    };
+    // The pipe takes 64 KiB, and the queue many short lines more.
+    ask("x", 400);
+    assert_eq!(dropped(&daemon), 0);
+    ask(&"x".repeat(500_000), 60);
+    assert!(dropped(&daemon) > 0);
     assert_eq!(daemon.terminate(), 0);
 }
 
