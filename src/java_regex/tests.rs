@@ -136,6 +136,9 @@ fn the_known_differences_are_as_documented() {
     assert_eq!(found("(?iu)aß", "aẞ"), None);
     // Java keeps the group of a look-ahead that was backtracked over: found from 1.
     assert_eq!(found("(?=(a))*b\\1", "aba"), None);
+    // Java measures the boundary behind a bounded repetition from another place: not found.
+    assert_eq!(found("a{1,2}\\b{g}b", "ab"), Some(0..2));
+    assert_eq!(found("a+\\b{g}b", "ab"), Some(0..2));
     // U+16AC0 was assigned in Unicode 14: to Java 17 it is not a digit, and so it is none here.
     assert_eq!(found("\\p{Nd}", "\u{16ac0}"), None);
     for refused in ["\\N{DIGIT ONE}", "(?c)a", "[a&&]", "(?:a{1000}){1000}"] {
