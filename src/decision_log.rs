@@ -1,4 +1,5 @@
 mod decision;
+mod drop_report;
 mod event;
 mod file;
 mod input;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use super::decision::{Decision, QueueItem};
+use super::drop_report::DropReport;
 use super::event::{DaemonLabels, EventWriter};
 use super::file::DecisionFile;
 use super::rotation::FileRotation;
@@ -50,6 +51,7 @@ struct DecisionQueue {
     waiting: Arc<WaitingDecisions>,
     is_stopping: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
+    report: Arc<DropReport>,
 }
 
 impl DecisionLog {
@@ -72,22 +74,24 @@ impl DecisionLog {
         let (sender, queue) = sync_channel(QUEUE);
         let (waiting, is_stopping) =
             (Arc::<WaitingDecisions>::default(), Arc::<AtomicBool>::default());
+        let report = Arc::new(DropReport::new(Arc::clone(&metrics)));
         let events = EventWriter::new(DaemonLabels::new(host_name()), masks);
         let shared = DecisionQueue {
             queue: sender,
             waiting: Arc::clone(&waiting),
             is_stopping: Arc::clone(&is_stopping),
             metrics: Arc::clone(&metrics),
+            report: Arc::clone(&report),
         };
         Ok((
             Self(Arc::new(shared)),
-            DecisionWriter { queue, waiting, is_stopping, events, sink, metrics },
+            DecisionWriter { queue, waiting, is_stopping, events, sink, metrics, report },
         ))
     }
 
     /// Takes a decision, or counts it as dropped.
     pub fn record(&self, decision: Decision) {
-        let DecisionQueue { queue, waiting, metrics, .. } = &*self.0;
+        let DecisionQueue { queue, waiting, metrics, report, .. } = &*self.0;
         let is_sent = waiting.admit(&decision)
             && match queue.try_send(QueueItem::Decision(Box::new(decision))) {
                 Ok(()) => true,
@@ -100,12 +104,20 @@ impl DecisionLog {
             };
         if !is_sent {
             metrics.count_dropped_decisions(DecisionDrop::QueueFull, 1);
+            report.log();
         }
     }
 
-    /// Returns how many decisions wait to be written.
-    pub fn waiting(&self) -> usize {
-        self.0.waiting.count()
+    /// Logs at the end of the daemon what was dropped, and what the writer has not written.
+    pub fn log_lost(&self) {
+        let DecisionQueue { waiting, report, .. } = &*self.0;
+        report.log_rest();
+        let lost = waiting.count();
+        if lost > 0 {
+            tracing::error!(
+                "{lost} lines of the decision log are lost: what it is written to did not take them in time"
+            );
+        }
     }
 
     /// Ends the writer when what waits is written.

@@ -23,6 +23,8 @@ struct HeldTotals {
     bytes: usize,
     /// How many decisions hold each snapshot, by its address.
     snapshots: HashMap<usize, usize>,
+    /// How many lines are being written.
+    writing: usize,
 }
 
 impl WaitingDecisions {
@@ -53,9 +55,15 @@ impl WaitingDecisions {
         }
     }
 
-    /// Returns how many decisions wait.
+    /// Notes how many lines are being written.
+    pub(super) fn set_writing(&self, lines: usize) {
+        self.0.lock().writing = lines;
+    }
+
+    /// Returns how many decisions wait or are being written.
     pub(super) fn count(&self) -> usize {
-        self.0.lock().snapshots.values().sum()
+        let waiting = self.0.lock();
+        waiting.snapshots.values().sum::<usize>() + waiting.writing
     }
 }
 

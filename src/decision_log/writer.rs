@@ -1,13 +1,13 @@
 //! The thread that writes the log.
-#![expect(clippy::disallowed_methods, reason = "what was dropped is logged from time to time")]
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::decision::QueueItem;
+use super::drop_report::{DropReport, REPORT};
 use super::event::EventWriter;
 use super::file::{DecisionFile, count_lines};
 use super::waiting::WaitingDecisions;
@@ -15,9 +15,6 @@ use crate::telemetry::{DecisionDrop, Metrics};
 
 /// How many bytes are written together.
 const BATCH: usize = 32 << 10;
-
-/// How often dropped lines are logged.
-const REPORT: Duration = Duration::from_mins(1);
 
 /// Writes decisions until the log is stopped.
 #[derive(Debug)]
@@ -28,6 +25,7 @@ pub struct DecisionWriter {
     pub(super) events: EventWriter,
     pub(super) sink: DecisionSink,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) report: Arc<DropReport>,
 }
 
 /// Where lines go.
@@ -50,8 +48,7 @@ struct Batch {
 impl DecisionWriter {
     /// Writes until the log is stopped. Blocking.
     pub fn run(self) {
-        let Self { queue, waiting, is_stopping, mut events, mut sink, metrics } = self;
-        let mut report = DropReport::new();
+        let Self { queue, waiting, is_stopping, mut events, mut sink, metrics, report } = self;
         let mut batch = Batch::default();
         let mut is_stopped = false;
         while !is_stopped {
@@ -67,9 +64,10 @@ impl DecisionWriter {
             while let Some(it) = item {
                 match it {
                     QueueItem::Decision(decision) => {
+                        batch.count += 1;
+                        waiting.set_writing(batch.count);
                         waiting.release(&decision);
                         events.write(*decision, &mut batch.lines);
-                        batch.count += 1;
                     }
                     QueueItem::Stop => is_stopped = true,
                 }
@@ -84,10 +82,11 @@ impl DecisionWriter {
                 // A long line does not take its memory for ever.
                 batch.lines.shrink_to(2 * BATCH);
                 batch.count = 0;
+                waiting.set_writing(0);
             }
-            report.log(&metrics);
+            report.log();
         }
-        report.log_rest(&metrics);
+        report.log_rest();
     }
 }
 
@@ -137,36 +136,5 @@ fn write_all(to: &mut impl io::Write, lines: &[u8]) -> (usize, io::Result<()>) {
     match to.flush() {
         Ok(()) => (count_lines(lines.get(..written).unwrap_or_default()), outcome),
         Err(error) => (0, outcome.and(Err(error))),
-    }
-}
-
-/// Logs how many lines were dropped.
-struct DropReport {
-    reported: u64,
-    due: Instant,
-}
-
-impl DropReport {
-    fn new() -> Self {
-        Self { reported: 0, due: Instant::now() }
-    }
-
-    fn log(&mut self, metrics: &Metrics) {
-        if Instant::now() >= self.due {
-            self.log_rest(metrics);
-        }
-    }
-
-    /// Logs what was dropped since the last time, however short ago that is.
-    fn log_rest(&mut self, metrics: &Metrics) {
-        let dropped = metrics.dropped_decisions();
-        if dropped > self.reported {
-            tracing::warn!(
-                "{} lines of the decision log were dropped, {dropped} since the start",
-                dropped - self.reported
-            );
-            self.reported = dropped;
-            self.due = Instant::now() + REPORT;
-        }
     }
 }

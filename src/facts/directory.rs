@@ -309,14 +309,16 @@ impl FactsFile<'_> {
     ) -> Result<Option<NodeFacts>, FactsFileError> {
         let unusable = |reason| FactsFileError::File { path: self.path.clone(), reason };
         // One that is too long is an error of its own.
-        let bytes = usize::try_from(self.bytes.min(FILE_BYTES)).unwrap_or(usize::MAX);
-        if !room.admits_bytes(bytes) {
+        let announced = usize::try_from(self.bytes.min(FILE_BYTES)).unwrap_or(usize::MAX);
+        if !room.admits_bytes(announced) {
             return Err(FactsFileError::NoRoom(self.path.clone()));
         }
         let Some(bytes) = (self.directory.read)(&self.path).map_err(unusable)? else {
             return Ok(None);
         };
-        if !room.admits_document(&bytes) {
+        // The file may be another one by now.
+        let is_longer = bytes.len() > announced;
+        if (is_longer && !room.admits_bytes(bytes.len())) || !room.admits_document(&bytes) {
             return Err(FactsFileError::NoRoom(self.path.clone()));
         }
         read_cached(&bytes, certname).map(Some).map_err(|error| unusable(error.to_string()))

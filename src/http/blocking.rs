@@ -74,6 +74,9 @@ pub(super) static REPOSITORY: Readers = Readers::new("The repository could not b
 /// Readers of the store of check-ins.
 pub(super) static STORE: Readers = Readers::new("The check-ins could not be read.");
 
+/// Readers of files of facts, each of which has one in memory: others wait before they have read anything.
+pub(super) static FACTS_FILES: Readers = Readers::new("The facts could not be read.");
+
 /// How many requests read from one place at once; each has a thread.
 const RUNNING: usize = 20;
 

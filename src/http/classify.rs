@@ -1,6 +1,7 @@
 //! Classifying nodes.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -12,6 +13,7 @@ use futures_util::future::{Either, ready};
 use super::body::{BodyText, check_values, read, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
+use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::explanation_limit::{check_explanation, check_inherited};
 use super::node_lookup::{NodeLookup, TrustedSource};
@@ -200,6 +202,7 @@ impl NodeClassifier {
         let Some(read) = read else { return Ok(None) };
         context.metrics.count_shape(read.shape);
         let groups = index.matches(hierarchy, &read.resolved);
+        let took = elapsed(context);
         let answer =
             answer(context, &AnsweredNode::received(request.name(), &read), &groups, *version);
         let groups = kept_groups(groups, &answer);
@@ -208,7 +211,8 @@ impl NodeClassifier {
         }
         if let Some(decisions) = &context.decisions {
             let input = [read.fact, read.trusted];
-            decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
+            let groups = slice(&groups);
+            decisions.log_received(&context.snapshot, request.name(), input, groups, took);
         }
         Ok(Some(respond(context, answer)))
     }
@@ -252,6 +256,7 @@ impl NodeClassifier {
         let transaction = body.transaction_uuid.take();
         let node = request.submitted(body);
         let groups = matched(context, &node);
+        let took = elapsed(context);
         let answer = answer(context, &AnsweredNode::from(&*node), &groups, *version);
         let groups = kept_groups(groups, &answer);
         if has_body && request.is_kept() && context.is_of_node() {
@@ -259,10 +264,15 @@ impl NodeClassifier {
             recorder.record(&node, context, answered, transaction);
         }
         if let Some(decisions) = &context.decisions {
-            decisions.log_node(&context.snapshot, &node, slice(&groups));
+            decisions.log_node(&context.snapshot, &node, slice(&groups), took);
         }
         Ok(respond(context, answer))
     }
+}
+
+/// Returns the time since the choice of the snapshot, if decisions are logged.
+fn elapsed(context: &SnapshotContext) -> Duration {
+    context.decisions.as_ref().map(DecisionRequest::elapsed).unwrap_or_default()
 }
 
 fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> {

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a decision takes time")]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::request::Parts;
 use jiff::Timestamp;
@@ -44,6 +44,11 @@ impl DecisionRequest {
         }
     }
 
+    /// Returns the time since the choice of the snapshot.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Logs what was decided of facts and trusted data as they were received.
     pub(super) fn log_received(
         &self,
@@ -51,9 +56,10 @@ impl DecisionRequest {
         name: &str,
         [fact, trusted]: [&str; 2],
         groups: Result<&[GroupIndex], &ClassificationError>,
+        took: Duration,
     ) {
         let input = DecisionInput::Received { fact: fact.to_owned(), trusted: trusted.to_owned() };
-        self.log(snapshot, name, input, groups);
+        self.log(snapshot, name, input, groups, took);
     }
 
     /// Logs what was decided of a node.
@@ -62,9 +68,10 @@ impl DecisionRequest {
         snapshot: &Arc<Snapshot>,
         node: &Node,
         groups: Result<&[GroupIndex], &ClassificationError>,
+        took: Duration,
     ) {
         let input = DecisionInput::Restricted(snapshot.mentioned().keep(node));
-        self.log(snapshot, &node.name, input, groups);
+        self.log(snapshot, &node.name, input, groups, took);
     }
 
     /// Logs the explanation of a node.
@@ -78,9 +85,9 @@ impl DecisionRequest {
             Ok(explanation) => {
                 let groups: Vec<GroupIndex> =
                     explanation.matches.iter().map(|it| it.group).collect();
-                self.log_node(snapshot, node, Ok(&groups));
+                self.log_node(snapshot, node, Ok(&groups), self.elapsed());
             }
-            Err(error) => self.log_node(snapshot, node, Err(error)),
+            Err(error) => self.log_node(snapshot, node, Err(error), self.elapsed()),
         }
     }
 
@@ -90,6 +97,7 @@ impl DecisionRequest {
         name: &str,
         input: DecisionInput,
         groups: Result<&[GroupIndex], &ClassificationError>,
+        took: Duration,
     ) {
         self.log.record(Decision {
             time: Timestamp::now(),
@@ -100,7 +108,7 @@ impl DecisionRequest {
             snapshot: Arc::clone(snapshot),
             input,
             groups: groups.map(<[GroupIndex]>::to_vec).map_err(Clone::clone),
-            took: self.began.elapsed(),
+            took,
         });
     }
 }

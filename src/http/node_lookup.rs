@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::blocking::{Panicked, run_blocking};
+use super::blocking::{FACTS_FILES, Panicked, run_blocking};
 use super::client_presence::ClientWatch;
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
@@ -323,11 +323,7 @@ impl NodeLookup {
             }
             last => last,
         };
-        let (policy, name, room) =
-            (self.policy.clone(), request.name().to_owned(), MemoryReservation::for_rows());
-        let found = run_blocking(move || policy.find(&name, &room)).await;
-        let found =
-            found.map_err(|Panicked| ApiError::internal("The facts could not be read."))??;
+        let found = self.find_elsewhere(request.name()).await?;
         let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
         if let Some(node) = with_facts(found, &proved) {
             return match lost.clone().filter(|_| !is_enough(&node)) {
@@ -344,6 +340,22 @@ impl NodeLookup {
             (None, Some(node)) => Ok(KnownNode::NoFacts(prove(node))),
             (None, None) => Ok(KnownNode::Name(request.node(Map::new(), Map::new()))),
         }
+    }
+
+    /// Returns what files or `PuppetDB` know of a node.
+    async fn find_elsewhere(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        if self.policy.directory.is_some() {
+            let (policy, name, room) =
+                (self.policy.clone(), name.to_owned(), MemoryReservation::for_rows());
+            let found = FACTS_FILES.run(move || policy.of_file(&name, &room)).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let Some(puppetdb) = self.policy.puppetdb.clone() else { return Ok(None) };
+        let (name, room) = (name.to_owned(), MemoryReservation::for_rows());
+        let found = run_blocking(move || ask(&*puppetdb, &name, &room)).await;
+        found.map_err(|Panicked| ApiError::internal("The facts could not be read."))?
     }
 
     async fn stored(&self, name: &str) -> Result<Stored, StoreError> {

@@ -205,7 +205,8 @@ fn facts_files() -> Seen {
     peaks.0.push(("start", site.peak_mib()));
     let statuses = site.ask();
     peaks.0.push(("asked", site.peak_mib()));
-    assert!(statuses.contains_key(&200), "{statuses:?}");
+    // On a slow machine the last wait for longer than they may.
+    assert!(statuses[&200] >= 16, "{statuses:?}");
     peaks.assert_within(FACTS_FILES_MIB);
     Seen::Held(format!("{peaks}; {statuses:?}"))
 }

@@ -98,11 +98,8 @@ async fn start_and_serve(
         move || workers.end(&services)
     })
     .await?;
-    let unwritten = services.decisions.as_ref().map_or(0, DecisionLog::waiting);
-    if unwritten > 0 {
-        tracing::error!(
-            "{unwritten} lines of the decision log are lost: what reads it did not take them in time"
-        );
+    if let Some(decisions) = &services.decisions {
+        decisions.log_lost();
     }
     tracing::info!("stopped");
     Ok(Exit::Fine)

@@ -328,13 +328,21 @@ impl MemoryEstimate {
         all
     }
 
-    /// Returns the memory of a document in JSON or YAML. Where YAML has no brackets each line may have a value, and its
-    /// parser keeps where each stands.
+    /// Returns the memory of a document in JSON or YAML. Where YAML has no brackets each line and each `-` may have a
+    /// value, an alias may have all of them, and the parser keeps where each stands.
     fn of_document(text: &[u8]) -> Self {
         let mut all = Self::of(text);
         if !text.trim_ascii_start().starts_with(b"{") {
-            let lines = text.split(|it| *it == b'\n').count();
-            all.values = (all.values + lines) * 2;
+            let mut aliases = 0;
+            for pair in text.array_windows() {
+                match pair {
+                    [_, b'\n' | b'\r'] | [b'-' | b'?', b' '] => all.values += 1,
+                    [b' ' | b'[' | b',' | b':', b'*'] => aliases += 1,
+                    _ => {}
+                }
+            }
+            let values = (all.values + 1).saturating_mul(2).saturating_mul(1 + aliases);
+            all.values = values.min(NODE_VALUES * 2);
         }
         all
     }
@@ -488,6 +496,13 @@ mod tests {
                 |bytes: usize, values: usize| (bytes * TEXTS + values * VALUE).div_ceil(1024);
             assert!(rows.admits_document(&b"a: 1\n".repeat(1000)));
             assert_eq!(taken(), kibibytes(5000, 2002));
+            rows.release();
+            // An alias may stand for all that is before it.
+            assert!(rows.admits_document(b"x: &x [1, 2]\ny: *x"));
+            assert_eq!(taken(), kibibytes(18, 16));
+            rows.release();
+            assert!(rows.admits_document(&b"- - - 1\r".repeat(100)));
+            assert_eq!(taken(), kibibytes(800, 802));
             rows.release();
             assert!(rows.admits_document(&[b"{", &*b"\n".repeat(1000)].concat()));
             assert_eq!(taken(), kibibytes(1001, 1));

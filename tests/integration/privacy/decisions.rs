@@ -1,5 +1,6 @@
 //! The decision log of a daemon.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -273,15 +274,25 @@ fn an_output_that_is_not_read_drops_lines_and_delays_no_answer() {
     let repository = repository(&RULES);
     let directory = tempfile::tempdir().unwrap();
     let daemon = unread(&repository, directory.path());
+    let asked = Cell::new(0);
     daemon.wait_until("lines are dropped", |it| {
+        asked.set(asked.get() + 50);
         let large = body(&"x".repeat(100_000));
         (0..50).for_each(|_| {
             assert_eq!(it.request("POST", "/v1/classified/nodes/web1", &large).status, 200);
         });
         dropped(it) > 0
     });
+    let metrics = daemon.get("/metrics").body;
+    let written = metrics.lines().find_map(|it| it.strip_prefix("clade_decision_log_lines_total "));
+    let unwritten = asked.get() - dropped(&daemon) - written.unwrap().parse::<u64>().unwrap();
     // The end comes within the grace period all the same.
-    assert_eq!(daemon.terminate(), 0);
+    daemon.signal("TERM");
+    let said = format!("ERROR {unwritten} lines of the decision log are lost");
+    daemon.wait_until("the end says what is lost", |it| {
+        it.log_lines().iter().any(|it| it.contains(&said))
+    });
+    assert_eq!(daemon.wait().code(), Some(0));
 }
 
 #[test]
