@@ -61,7 +61,7 @@ pub use repository::{
     ResolveError, RevisionError, RevisionFault, StagedEntry,
 };
 pub use signature::{
-    Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
+    Base, KeyFiles, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
     check_openpgp_keys,
 };
 pub use transport::{check_known_hosts, check_private_key};

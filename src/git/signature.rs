@@ -1,7 +1,7 @@
 //! Signatures of commits, and whether their keys are allowed.
 //!
 //! The keys come from files of the operator, never from the watched tree, and are read again at
-//! each check: a key that is taken away counts at once.
+//! each check: removing a key takes effect at once.
 
 mod openpgp;
 mod signed;
@@ -10,7 +10,7 @@ mod ssh;
 use std::path::{Path, PathBuf};
 
 use self::signed::Signed;
-use super::repository::{ReadError, Repository};
+use super::repository::Repository;
 use crate::config::read_bounded_text;
 use crate::model::CommitId;
 
@@ -50,6 +50,10 @@ impl VerifyMode {
     }
 }
 
+/// What the files of keys contain, or why they cannot be read: verdicts by one content say nothing of another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyFiles([Option<Result<String, String>>; 2]);
+
 /// What need not be verified again.
 #[derive(Clone, Copy, Debug)]
 pub enum Base<'a> {
@@ -80,17 +84,48 @@ impl Verification {
         }
         let signer = self.signer_of(repository, head, seen)?;
         if let (VerifyMode::Range, Base::Verified(verified)) = (self.mode, base) {
-            let unreadable = |error: ReadError| SignatureFault::Unreadable {
-                commit: head,
-                reason: error.to_string(),
-            };
-            for commit in repository.commits_not_in(verified, head).map_err(unreadable)? {
-                if commit != head {
-                    self.signer_of(repository, commit, seen)?;
+            self.check_history(repository, head, verified, seen)?;
+        }
+        Ok(Some(signer))
+    }
+
+    /// Checks the signatures of the commits that a commit has in its history and no verified one has.
+    fn check_history(
+        &self,
+        repository: &Repository,
+        head: CommitId,
+        verified: &[CommitId],
+        seen: FirstSeen<'_>,
+    ) -> Result<(), SignatureFault> {
+        let unreadable = |source| SignatureFault::UnreadableCommit { commit: head, source };
+        let mut contained = None;
+        for commit in repository.commits_beyond(verified, head).map_err(unreadable)? {
+            if commit == head {
+                continue;
+            }
+            match self.signer_of(repository, commit, seen) {
+                Ok(_) => {}
+                Err(fault) if fault.read_error().is_some() => return Err(fault),
+                // All of the verified history is read only where the answer depends on it.
+                Err(fault) => {
+                    let contained = match &contained {
+                        Some(contained) => contained,
+                        None => &*contained
+                            .insert(repository.contained_in(verified).map_err(unreadable)?),
+                    };
+                    if !contained.contains(&commit) {
+                        return Err(fault);
+                    }
                 }
             }
         }
-        Ok(Some(signer))
+        Ok(())
+    }
+
+    /// Returns what the files of keys contain now.
+    pub fn key_files(&self) -> KeyFiles {
+        let text = |path: &Option<PathBuf>| path.as_deref().map(read_text);
+        KeyFiles([text(&self.allowed_signers), text(&self.openpgp_keys)])
     }
 
     /// Returns who signed a commit.
@@ -147,5 +182,5 @@ fn read_keys(
         return Err(signed.not_allowed(format!("of an {sort} signature"), reason));
     };
     read_text(path)
-        .map_err(|error| signed.unreadable(format_args!("`{}`: {error}", path.display())))
+        .map_err(|error| signed.unreadable_keys(format_args!("`{}`: {error}", path.display())))
 }

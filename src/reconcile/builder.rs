@@ -77,6 +77,11 @@ impl Builder {
         };
         match self.verifier.verify(&repository, job.commit, Trust::Begin) {
             Ok(commit) => self.build(&repository, job, &commit, began),
+            // Damage says nothing of signatures.
+            Err(SignatureFault::UnreadableCommit { source, .. }) => {
+                self.metrics.count_build(BuildOutcome::Error, began.elapsed());
+                self.refetch(job.commit, &source, |it| self.can_verify(it, job.commit));
+            }
             Err(fault) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
                 self.reject_signature(job.commit, &fault);
@@ -117,7 +122,7 @@ impl Builder {
             Err(BuildError::Busy) => {}
             Err(BuildError::Unreadable { source, .. }) => {
                 self.metrics.count_build(BuildOutcome::Error, began.elapsed());
-                self.refetch(verified, &source);
+                self.refetch(commit, &source, |it| self.store.build(it, verified).is_ok());
             }
         }
     }
@@ -175,11 +180,23 @@ impl Builder {
         }
     }
 
+    /// Returns whether a commit and its history can be read, whatever their signatures are.
+    fn can_verify(&self, repository: &Repository, commit: CommitId) -> bool {
+        match self.verifier.verify(repository, commit, Trust::Begin) {
+            Ok(_) => true,
+            Err(fault) => fault.read_error().is_none(),
+        }
+    }
+
     /// Fetches everything again if objects of the mirror are damaged, unless that was done just now; the candidate is then
     /// built again. One that cannot be read all the same is built again after the next fetch.
-    fn refetch(&self, commit: &VerifiedCommit, problem: &ReadError) {
-        let id = commit.id();
-        tracing::error!(commit = %id, error = %problem, "the commit cannot be read");
+    fn refetch(
+        &self,
+        commit: CommitId,
+        problem: &ReadError,
+        is_readable: impl FnOnce(&Repository) -> bool,
+    ) {
+        tracing::error!(%commit, error = %problem, "the commit cannot be read");
         // Others are damaged for libgit2, or may not be read: a fresh mirror has them.
         let note_damage = || {
             if self.source.kind() == SourceKind::Remote {
@@ -188,16 +205,13 @@ impl Builder {
         };
         note_damage();
         if refetch_if_due(&self.source, &self.state, &self.recorder) {
-            let repository = self.source.repository().ok();
-            let is_readable =
-                repository.and_then(|it| self.store.build(&it, commit).ok()).is_some();
-            if is_readable {
-                self.state.lock().retry_build(id);
+            if self.source.repository().is_ok_and(|it| is_readable(&it)) {
+                self.state.lock().retry_build(commit);
                 return self.state.notify();
             }
             note_damage();
         }
-        let failed = FailedCommit::as_a_whole(id, Stage::Load, problem);
+        let failed = FailedCommit::as_a_whole(commit, Stage::Load, problem);
         self.reject(failed, Reason::CorruptObjects);
     }
 

@@ -30,7 +30,7 @@ pub enum LookupError {
     Rejected(Arc<Rejected>),
     /// The commit is not signed as the settings demand.
     #[error(transparent)]
-    Unverified(#[from] SignatureFault),
+    Unverified(SignatureFault),
     /// What was asked for could not be written to disk.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -67,6 +67,15 @@ impl From<BuildError> for LookupError {
             BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
             BuildError::Busy => Self::Busy,
             BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl From<SignatureFault> for LookupError {
+    fn from(fault: SignatureFault) -> Self {
+        match fault.read_error() {
+            Some(error) => Self::Unreadable(error.to_string()),
+            None => Self::Unverified(fault),
         }
     }
 }

@@ -15,11 +15,13 @@ use super::refetch::refetch_if_due;
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
-use super::state::{FetchBegan, FetchedHead, Following, Outdated, SourceKind};
+use super::state::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict, SourceKind};
 use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
-use crate::git::{CommitPresence, FetchError, FetchFailure, Mirror, Repository};
+use crate::git::{
+    CommitPresence, FetchError, FetchFailure, Mirror, Repository, SignatureFault, VerifyMode,
+};
 use crate::model::CommitId;
 use crate::priority;
 use crate::telemetry::Metrics;
@@ -150,6 +152,7 @@ impl Fetcher {
             }
             Err(error) => {
                 self.state.lock().fetch_failed(&error);
+                self.verify_again();
                 self.state.notify();
                 Err(error)
             }
@@ -182,8 +185,8 @@ impl Fetcher {
         if moved && self.recorder.journal().live() != Some(head) {
             self.recorder.note(Event::Fetched { commit: head });
         }
-        // A key that was taken away counts for the live commit, too.
-        let signed = live.map(|live| self.verifier.signer_of(repository, live));
+        // A removed key counts for the live commit, too.
+        let signed = live.and_then(|live| self.signed(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
         self.settle_pin(repository);
         let following = self.following(repository, head, trigger, began);
@@ -247,7 +250,7 @@ impl Fetcher {
             (journal.live(), journal.followed(), journal.accepted(), journal.resumed_at())
         };
         let pinned_late = self.pinned_late(repository);
-        let is_signed_now = self.is_signed_now(repository, pinned_late.unwrap_or(head));
+        let has_new_verdict = self.new_verdict(repository, pinned_late.unwrap_or(head));
         Following {
             began,
             head,
@@ -258,7 +261,7 @@ impl Fetcher {
             accepted,
             resumed_at,
             pinned_late,
-            is_signed_now,
+            has_new_verdict,
         }
     }
 
@@ -271,11 +274,42 @@ impl Fetcher {
         (live != Some(pinned) && repository.commit(pinned).is_ok()).then_some(pinned)
     }
 
-    /// Returns whether a candidate that was rejected for its signature has a good one now: a key was
-    /// added, or the file of keys can be read again.
-    fn is_signed_now(&self, repository: &Repository, head: CommitId) -> bool {
-        let was_rejected = self.state.lock().was_refused_unsigned(head);
-        was_rejected && self.verifier.verify(repository, head, Trust::Begin).is_ok()
+    /// Returns who signed a commit, or what is wrong with its signature; none if the commit cannot be read, which says
+    /// nothing of that.
+    fn signed(&self, repository: &Repository, commit: CommitId) -> Option<SignatureVerdict> {
+        let signed = self.verifier.signer_of(repository, commit);
+        Some(signed).filter(|it| it.as_ref().err().and_then(SignatureFault::read_error).is_none())
+    }
+
+    /// Returns whether the keys decide otherwise about a candidate than they did: a key was added or removed, or the
+    /// file of keys can be read again.
+    fn new_verdict(&self, repository: &Repository, head: CommitId) -> bool {
+        let (was_rejected, is_held) = {
+            let state = self.state.lock();
+            (state.was_refused_unsigned(head), state.held() == Some(head))
+        };
+        if !was_rejected && !is_held {
+            return false;
+        }
+        match self.verifier.verify(repository, head, Trust::Begin) {
+            Ok(_) => was_rejected,
+            Err(fault) => is_held && fault.read_error().is_none(),
+        }
+    }
+
+    /// Applies changes of the keys where the remote cannot be fetched: to the live commit, and to a candidate.
+    fn verify_again(&self) {
+        let (live, candidate) = {
+            let state = self.state.lock();
+            (state.live(), state.candidate())
+        };
+        if self.verifier.mode() == VerifyMode::Off || (live.is_none() && candidate.is_none()) {
+            return;
+        }
+        let Ok(repository) = self.source.repository() else { return };
+        let signed = live.and_then(|it| Some((it, self.signed(&repository, it)?)));
+        let changed = candidate.filter(|it| self.new_verdict(&repository, *it));
+        self.state.lock().verified_again(signed, changed);
     }
 
     /// Returns how long to wait until the next fetch.

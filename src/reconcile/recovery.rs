@@ -158,10 +158,9 @@ impl Recovery<'_> {
         }
         let verified = match self.verifier.verify(repository, commit, Trust::Begin) {
             Ok(verified) => verified,
-            Err(SignatureFault::Unreadable { reason, .. })
-                if repository.commit(commit).is_err() =>
-            {
-                return Err(format!("it is not in the mirror: {reason}"));
+            // Whether it is signed is not decided: its head is followed, and what is damaged is fetched again.
+            Err(SignatureFault::UnreadableCommit { source, .. }) => {
+                return Err(format!("its signature cannot be checked: {source}"));
             }
             Err(fault) => {
                 let failed = FailedCommit::as_a_whole(commit, Stage::Verify, &fault);

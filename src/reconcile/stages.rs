@@ -100,8 +100,12 @@ impl Stages {
             contact,
             settings.data.as_deref().map(PinFile::new),
         ));
-        let verifier =
-            Verifier::new(settings.verification, Arc::clone(&recorder), Arc::clone(&live));
+        let verifier = Verifier::new(
+            settings.verification,
+            Arc::clone(&recorder),
+            Arc::clone(&live),
+            Arc::clone(&state),
+        );
         let store = SnapshotStore::new(
             path,
             settings.budget,

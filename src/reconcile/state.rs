@@ -21,7 +21,7 @@ use jiff::Timestamp;
 
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
-pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
+pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict};
 pub use self::no_snapshot::NoSnapshotCause;
 use self::object_trouble::ObjectTrouble;
 use super::attribution::Pin;

@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 
 use super::live::LiveSnapshots;
 use super::recorder::Recorder;
-use crate::git::{Base, Repository, SignatureFault, Signer, Verification, VerifyMode};
+use super::shared_state::SharedState;
+use crate::git::{
+    Base, KeyFiles, ObjectFault, Repository, SignatureFault, Signer, Verification, VerifyMode,
+};
 use crate::model::CommitId;
 
 /// How many verified commits are taken from the journal, newest first: one would do for a branch that
@@ -57,8 +60,29 @@ pub(super) struct Verifier {
     verification: Verification,
     recorder: Arc<Recorder>,
     live: Arc<LiveSnapshots>,
-    /// Commits whose whole history is verified.
-    verified: Mutex<HashSet<CommitId>>,
+    state: Arc<SharedState>,
+    verified: Mutex<VerifiedHistories>,
+}
+
+/// Commits whose whole history is verified. Anyone may have asked for them, and few were live, so they count only as
+/// long as the keys stay the same; the journal has the commits that were live.
+#[derive(Debug, Default)]
+struct VerifiedHistories {
+    keys: KeyFiles,
+    heads: HashSet<CommitId>,
+}
+
+impl VerifiedHistories {
+    fn has(&self, keys: &KeyFiles, head: CommitId) -> bool {
+        self.keys == *keys && self.heads.contains(&head)
+    }
+
+    fn insert(&mut self, keys: KeyFiles, head: CommitId) {
+        if self.keys != keys || self.heads.len() >= REMEMBERED {
+            *self = Self { keys, heads: HashSet::new() };
+        }
+        self.heads.insert(head);
+    }
 }
 
 impl Verifier {
@@ -66,19 +90,20 @@ impl Verifier {
         verification: Verification,
         recorder: Arc<Recorder>,
         live: Arc<LiveSnapshots>,
+        state: Arc<SharedState>,
     ) -> Self {
-        Self { verification, recorder, live, verified: Mutex::default() }
+        Self { verification, recorder, live, state, verified: Mutex::default() }
     }
 
     pub(super) fn mode(&self) -> VerifyMode {
         self.verification.mode
     }
 
-    /// Verifies a commit.
+    /// Verifies a commit. Where objects are damaged, the next fetch fetches everything again.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with its signature or one in its history.
+    /// Returns what is wrong with its signature or one in its history, or what of them cannot be read.
     pub(super) fn verify(
         &self,
         repository: &Repository,
@@ -88,8 +113,9 @@ impl Verifier {
         if self.mode() == VerifyMode::Off {
             return Ok(VerifiedCommit { id: commit, signer: None });
         }
-        // The history of a verified commit does not change; whether its key is still allowed may.
-        let signer = if self.verified.lock().contains(&commit) {
+        // The history of a verified commit does not change; the keys may, and when its own signature is valid.
+        let keys = self.verification.key_files();
+        let signer = if self.verified.lock().has(&keys, commit) {
             self.signer_of(repository, commit)?
         } else {
             let known = self.known(repository);
@@ -98,14 +124,18 @@ impl Verifier {
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
             let seen = |it| self.first_seen(repository, it);
-            let signer = self.verification.check(repository, commit, base, &seen)?;
-            self.remember(commit);
+            let checked = self.verification.check(repository, commit, base, &seen);
+            let signer = checked.inspect_err(|fault| self.note_damage(fault))?;
+            // Keys that changed meanwhile may have verified one commit and not another.
+            if self.verification.key_files() == keys {
+                self.verified.lock().insert(keys, commit);
+            }
             signer
         };
         Ok(VerifiedCommit { id: commit, signer })
     }
 
-    /// Returns who signed the live commit, whatever its history: a key may have been taken away since
+    /// Returns who signed the live commit, whatever its history: a key may have been removed since
     /// it was verified.
     ///
     /// # Errors
@@ -117,7 +147,19 @@ impl Verifier {
         commit: CommitId,
     ) -> Result<Option<Signer>, SignatureFault> {
         let seen = |it| self.first_seen(repository, it);
-        self.verification.check(repository, commit, Base::Trusted, &seen)
+        let checked = self.verification.check(repository, commit, Base::Trusted, &seen);
+        checked.inspect_err(|fault| self.note_damage(fault))
+    }
+
+    /// Has the next fetch fetch everything again if objects are damaged.
+    fn note_damage(&self, fault: &SignatureFault) {
+        if let Some(error) = fault.read_error()
+            && error.fault() == ObjectFault::Damaged
+        {
+            tracing::error!(%error, "objects of the repository are damaged");
+            self.state.lock().note_damage(error.to_string());
+            self.state.notify();
+        }
     }
 
     /// Returns the verified commits that the repository has.
@@ -126,14 +168,6 @@ impl Verifier {
         known.extend(self.live.commit());
         known.retain(|it| repository.commit(*it).is_ok());
         known
-    }
-
-    fn remember(&self, commit: CommitId) {
-        let mut verified = self.verified.lock();
-        if verified.len() >= REMEMBERED {
-            verified.clear();
-        }
-        verified.insert(commit);
     }
 
     /// Returns when a commit was first seen here: with the first head of the branch that contains it,

@@ -5,6 +5,7 @@ mod commands;
 mod history;
 mod operators;
 mod signatures;
+mod signed_history;
 mod ssh;
 mod statuses;
 pub(crate) mod storage;

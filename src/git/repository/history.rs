@@ -287,19 +287,27 @@ impl Repository {
         lacking: CommitId,
         having: CommitId,
     ) -> Result<Vec<CommitId>, ReadError> {
-        self.commits_not_in(&[lacking], having)
+        let mut commits = self.commits_beyond(&[lacking], having)?;
+        let contained = self.contained_in(&[lacking])?;
+        commits.retain(|it| !contained.contains(it));
+        Ok(commits)
     }
 
-    /// Returns the commits that one has and none of the others, newest first.
+    /// Returns the commits that one has and none of the others, newest first. Where committers' clocks went backwards,
+    /// some that the others have are among them ([`Repository::contained_in`]): libgit2 stops at older dates.
     ///
     /// # Errors
     ///
     /// Returns an error if a commit on the way cannot be read.
-    pub fn commits_not_in(
+    pub fn commits_beyond(
         &self,
         lacking: &[CommitId],
         having: CommitId,
     ) -> Result<Vec<CommitId>, ReadError> {
+        // The history of a commit that is given is not read: damage in it does not count.
+        if lacking.contains(&having) {
+            return Ok(Vec::new());
+        }
         let fail = |error: git2::Error| {
             ReadError::of(format!("the history of the commit {having}"), &error)
         };
@@ -309,6 +317,24 @@ impl Repository {
             walk.hide(oid(*lacking)).map_err(fail)?;
         }
         walk.map(|id| id.map(id_of).map_err(fail)).collect()
+    }
+
+    /// Returns some commits with all that they contain, whatever their dates are.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn contained_in(&self, commits: &[CommitId]) -> Result<HashSet<CommitId>, ReadError> {
+        let fail = |error: git2::Error| ReadError::of("the history", &error);
+        let database = self.inner.odb().map_err(fail)?;
+        let (mut seen, mut waiting) = (HashSet::new(), commits.to_vec());
+        while let Some(id) = waiting.pop() {
+            if seen.insert(id) {
+                let links = CommitLinks::find(&self.inner, &database, oid(id)).map_err(fail)?;
+                waiting.extend(links.parents.into_iter().map(id_of));
+            }
+        }
+        Ok(seen)
     }
 
     /// Returns the newest commit that two commits have in common, if they have any.
@@ -355,5 +381,35 @@ mod tests {
         ] {
             assert_eq!(timestamp(seconds).to_string(), expected);
         }
+    }
+
+    /// Commits on top of some, at a time that the committer's clock shows.
+    fn commit_at(repository: &Repository, seconds: i64, parents: &[CommitId]) -> CommitId {
+        let git = repository.inner();
+        let tree = git.treebuilder(None).unwrap().write().unwrap();
+        let tree = git.find_tree(tree).unwrap();
+        let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(seconds, 0)).unwrap();
+        let parents: Vec<_> = parents.iter().map(|it| git.find_commit(oid(*it)).unwrap()).collect();
+        let parents: Vec<_> = parents.iter().collect();
+        id_of(git.commit(None, &who, &who, "a commit", &tree, &parents).unwrap())
+    }
+
+    #[test]
+    fn what_a_commit_contains_is_found_whatever_the_dates_are() {
+        let directory = tempfile::tempdir().unwrap();
+        git2::Repository::init_bare(directory.path()).unwrap();
+        let repository = Repository::at(directory.path()).unwrap();
+        let at = |seconds: i64, parents: &[CommitId]| commit_at(&repository, seconds, parents);
+        let root = at(2_000, &[]);
+        let old = (1..=9).fold(root, |before, second| at(second, &[before]));
+        let verified = at(3_000, &[old]);
+        let side = at(3_001, &[root]);
+        let merged = at(3_002, &[verified, side]);
+        let beyond = repository.commits_beyond(&[verified], merged).unwrap();
+        assert!(beyond.contains(&root), "libgit2 finds the root before the way to it");
+        assert_eq!(repository.commits_between(verified, merged), Ok(vec![merged, side]));
+        assert_eq!(repository.commits_between(merged, verified), Ok(vec![]));
+        assert_eq!(repository.commits_between(merged, merged), Ok(vec![]));
+        assert_eq!(repository.contained_in(&[verified]).unwrap().len(), 11);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, Signature
         return Err(signed.invalid("it had expired when the commit was first seen here"));
     }
     let mut refusal = None;
-    for key in key_file::read(keys).map_err(|fault| signed.unreadable(fault))? {
+    for key in key_file::read(keys).map_err(|fault| signed.unreadable_keys(fault))? {
         match try_key(signed, &detached, made, &issuer, &key) {
             None => {}
             Some(Ok(signer)) => return Ok(signer),

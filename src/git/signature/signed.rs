@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::git::object_id::oid;
-use crate::git::repository::Repository;
+use crate::git::repository::{ReadError, Repository};
 use crate::model::CommitId;
 
 /// Who signed a commit.
@@ -50,14 +50,35 @@ pub enum SignatureFault {
         /// Why not.
         reason: String,
     },
-    /// The keys or the commit cannot be read, so the signature cannot be checked.
+    /// The keys cannot be read, so the signature cannot be checked.
     #[error("the signature of the commit {commit} cannot be checked: {reason}")]
-    Unreadable {
+    UnreadableKeys {
         /// The commit.
         commit: CommitId,
         /// Why.
         reason: String,
     },
+    /// The commit or one in its history cannot be read, which says nothing of its signature.
+    #[error("the signature of the commit {commit} cannot be checked: {source}")]
+    UnreadableCommit {
+        /// The commit.
+        commit: CommitId,
+        /// What cannot be read.
+        source: ReadError,
+    },
+}
+
+impl SignatureFault {
+    /// Returns what of the repository cannot be read: the commit is neither verified nor refused.
+    pub fn read_error(&self) -> Option<&ReadError> {
+        match self {
+            Self::UnreadableCommit { source, .. } => Some(source),
+            Self::Missing { .. }
+            | Self::Invalid { .. }
+            | Self::NotAllowed { .. }
+            | Self::UnreadableKeys { .. } => None,
+        }
+    }
 }
 
 /// Tells when a commit was first seen here: the times in a commit are its author's to choose.
@@ -79,8 +100,8 @@ impl<'a> Signed<'a> {
         commit: CommitId,
         seen: FirstSeen<'a>,
     ) -> Result<Self, SignatureFault> {
-        let unreadable = |reason: String| SignatureFault::Unreadable { commit, reason };
-        let time = repository.commit(commit).map_err(|error| unreadable(error.to_string()))?.time;
+        let unreadable = |source| SignatureFault::UnreadableCommit { commit, source };
+        let time = repository.commit(commit).map_err(unreadable)?.time;
         match repository.inner().extract_signature(&oid(commit), None) {
             Ok((signature, content)) => Ok(Self {
                 commit,
@@ -89,10 +110,14 @@ impl<'a> Signed<'a> {
                 time,
                 seen,
             }),
-            Err(error) if error.code() == git2::ErrorCode::NotFound => {
+            // A commit that is missing is not found either.
+            Err(error)
+                if error.code() == git2::ErrorCode::NotFound
+                    && error.class() != git2::ErrorClass::Odb =>
+            {
                 Err(SignatureFault::Missing { commit })
             }
-            Err(error) => Err(unreadable(error.message().to_owned())),
+            Err(error) => Err(unreadable(ReadError::of(format!("the commit {commit}"), &error))),
         }
     }
 
@@ -109,7 +134,7 @@ impl<'a> Signed<'a> {
         SignatureFault::NotAllowed { commit: self.commit, key, reason: reason.to_string() }
     }
 
-    pub(super) fn unreadable(&self, reason: impl fmt::Display) -> SignatureFault {
-        SignatureFault::Unreadable { commit: self.commit, reason: reason.to_string() }
+    pub(super) fn unreadable_keys(&self, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::UnreadableKeys { commit: self.commit, reason: reason.to_string() }
     }
 }

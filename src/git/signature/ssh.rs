@@ -24,7 +24,7 @@ pub(super) fn check(signed: &Signed<'_>, allowed: &str) -> Result<Signer, Signat
     let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
     let mut reason = "it is not in the file of allowed signers".to_owned();
     let entries: Result<Vec<_>, _> = entries(allowed).collect();
-    for entry in entries.map_err(|fault| signed.unreadable(fault))? {
+    for entry in entries.map_err(|fault| signed.unreadable_keys(fault))? {
         if entry.key.key_data() != key.key_data() {
             continue;
         }

@@ -106,9 +106,10 @@ impl ReconcileState {
 pub(in crate::reconcile) fn reason_of(fault: &SignatureFault) -> Reason {
     match fault {
         SignatureFault::Missing { .. } => Reason::SignatureMissing,
-        SignatureFault::Invalid { .. } | SignatureFault::Unreadable { .. } => {
+        SignatureFault::Invalid { .. } | SignatureFault::UnreadableKeys { .. } => {
             Reason::SignatureInvalid
         }
+        SignatureFault::UnreadableCommit { .. } => Reason::CorruptObjects,
         SignatureFault::NotAllowed { .. } => Reason::SignerNotAllowed,
     }
 }

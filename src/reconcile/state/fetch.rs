@@ -31,13 +31,16 @@ pub(in crate::reconcile) struct FetchBegan(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reconcile) struct Outdated;
 
+/// Who signed a commit, if that is demanded, or what is wrong with its signature.
+pub(in crate::reconcile) type SignatureVerdict = Result<Option<Signer>, SignatureFault>;
+
 /// What a fetch found.
 pub(in crate::reconcile) struct FetchedHead<'a> {
     pub(in crate::reconcile) began: FetchBegan,
     pub(in crate::reconcile) head: CommitId,
     pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
-    /// Who signed the live commit; a key may have been taken away since.
-    pub(in crate::reconcile) signed: Option<Result<Option<Signer>, SignatureFault>>,
+    /// Who signed the live commit; a key may have been removed since.
+    pub(in crate::reconcile) signed: Option<SignatureVerdict>,
 }
 
 /// What is known when a head is followed.
@@ -57,8 +60,8 @@ pub(in crate::reconcile) struct Following<'a> {
     pub(in crate::reconcile) resumed_at: Option<CommitId>,
     /// The pinned commit if it has arrived and is not live yet: the mirror was lost.
     pub(in crate::reconcile) pinned_late: Option<CommitId>,
-    /// Whether a head that was rejected for its signature has a good one now.
-    pub(in crate::reconcile) is_signed_now: bool,
+    /// Whether a head that was rejected for its signature has a good one now, or one that waits no longer has one.
+    pub(in crate::reconcile) has_new_verdict: bool,
 }
 
 impl ReconcileState {
@@ -86,6 +89,24 @@ impl ReconcileState {
         // Commits that are here answer without the remote, and what is damaged needs it.
         if !self.is_damaged() {
             self.retry_unread();
+        }
+    }
+
+    /// Signatures were checked again without a fetch: that of the commit that was live then, and those of a candidate
+    /// about which the keys decide otherwise now. The candidate is decided again.
+    pub(in crate::reconcile) fn verified_again(
+        &mut self,
+        signed: Option<(CommitId, SignatureVerdict)>,
+        changed: Option<CommitId>,
+    ) {
+        if let Some((_, verdict)) = signed.filter(|(live, _)| self.live == Some(*live)) {
+            self.verified = verdict.transpose();
+        }
+        if let Some(commit) = changed
+            && (self.was_refused_unsigned(commit) || self.held() == Some(commit))
+            && let Some(candidate) = &mut self.candidate
+        {
+            candidate.progress = Progress::Pending;
         }
     }
 
@@ -189,14 +210,16 @@ impl ReconcileState {
         let lags = self.holds_rewind(head, lags, now);
         let is_rewritten = self.holds_rewrite(head, lost, following.accepted);
         let is_held = is_pinned || lags || is_rewritten;
-        // What is wrong with a rejected commit does not change.
-        let is_rejected = was_rejected && !following.is_signed_now;
-        if is_rejected || (is_held && is_waiting) {
+        // What is wrong with a rejected commit does not change, nor what holds a valid one, but for the keys.
+        let is_decided = was_rejected || (is_held && is_waiting);
+        if is_decided && !following.has_new_verdict {
             return Ok(false);
         }
         let since = self.first_evidence(head).unwrap_or(now.monotonic);
         let fallback = self.fallback(head, following);
-        let waiting = self.waiting().filter(|it| ancestry.is_ancestor(*it, head));
+        let is_refused = |it: CommitId| it == head && is_waiting && following.has_new_verdict;
+        let waiting =
+            self.waiting().filter(|it| !is_refused(*it) && ancestry.is_ancestor(*it, head));
         let unread = self.candidate.as_ref().filter(|it| it.commit == head);
         let unread = unread.and_then(|it| it.failure().map(|(it, reason)| (it.clone(), reason)));
         let unread = unread.filter(|(_, reason)| *reason == Reason::CorruptObjects);

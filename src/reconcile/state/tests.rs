@@ -311,7 +311,7 @@ fn a_resume_after_the_pin_was_read_follows_the_head() {
         accepted: None,
         resumed_at: None,
         pinned_late: Some(world::id('a')),
-        is_signed_now: false,
+        has_new_verdict: false,
     };
     let now = world.now();
     assert_eq!(world.state.follow(&following, now), Ok(true));

@@ -23,7 +23,7 @@ use crate::reconcile::source::{Source, WriteBranch};
 use crate::reconcile::state::SourceKind;
 use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
-use crate::reconcile::verifier::{Trust, Verifier};
+use crate::reconcile::verifier::{Trust, VerifiedCommit, Verifier};
 use crate::snapshot::Snapshot;
 
 /// A remote that was fetched less long ago is not asked again because a commit is refused.
@@ -153,8 +153,7 @@ impl Applier {
         let (repository, WriteBranch { name, head }) = self.settled_branch()?;
         let why = || LookupError::NoSnapshot(self.state.lock().why_no_snapshot());
         let commit = head.ok_or_else(|| WriteError::Lookup(why()))?;
-        let verified =
-            self.verifier.verify(&repository, commit, Trust::Begin).map_err(LookupError::from)?;
+        let verified = self.verify(&repository, commit)?;
         let Some(branch) = name else {
             let message = "what is followed is not a branch, so it cannot be written to";
             return Err(WriteError::Blocked(message.to_owned()));
@@ -243,6 +242,18 @@ impl Applier {
         }
     }
 
+    fn verify(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<VerifiedCommit, WriteError> {
+        let verified = self.verifier.verify(repository, commit, Trust::Begin);
+        verified.map_err(|fault| match fault.read_error() {
+            Some(error) => WriteError::of_object(error, self.source.kind()),
+            None => LookupError::from(fault).into(),
+        })
+    }
+
     fn unbuilt(&self, error: &BuildError) -> WriteError {
         WriteError::of_build(error, self.source.kind())
     }
@@ -329,8 +340,7 @@ impl Applier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<VerifiedSnapshot, WriteError> {
-        let verified =
-            self.verifier.verify(repository, commit, Trust::Begin).map_err(LookupError::from)?;
+        let verified = self.verify(repository, commit)?;
         let outcome = self.store.build(repository, &verified).map_err(|it| self.unbuilt(&it))?;
         Ok(outcome.into_result().map_err(LookupError::from)?)
     }

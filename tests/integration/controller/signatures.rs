@@ -7,19 +7,19 @@ use super::{has, live, text, wait_for};
 use crate::program::Daemon;
 
 /// A repository whose commits git makes and signs.
-struct Signed {
+pub(super) struct Signed {
     directory: tempfile::TempDir,
 }
 
 /// The key that signs.
 #[derive(Clone, Copy)]
-enum Key<'a> {
+pub(super) enum Key<'a> {
     None,
     Ssh(&'a Path),
     OpenPgp(&'a str),
 }
 
-fn have(programs: &[&str]) -> bool {
+pub(super) fn have(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|it| {
         let found = Command::new("sh").args(["-c", &format!("command -v {it}")]).output();
         !found.is_ok_and(|it| it.status.success())
@@ -30,7 +30,7 @@ fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
+pub(super) fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
     let done = Command::new(program)
         .args(arguments)
         .current_dir(directory)
@@ -48,24 +48,24 @@ fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
 }
 
 impl Signed {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let signed = Self { directory: tempfile::tempdir().unwrap() };
         std::fs::create_dir(signed.path().join("repository")).unwrap();
         signed.git(&["init", "--quiet", "--initial-branch", "main"]);
         signed
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
         let who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
         let all = [&["-C", "repository"], &who[..], arguments].concat();
         run(self.path(), "git", &all)
     }
 
-    fn ssh_key(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn ssh_key(&self, name: &str) -> std::path::PathBuf {
         let path = self.path().join(name);
         let file = path.to_str().unwrap();
         run(self.path(), "ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", file]);
@@ -97,11 +97,22 @@ impl Signed {
         user
     }
 
-    fn commit(&self, name: &str, key: Key<'_>) -> String {
+    pub(super) fn commit(&self, name: &str, key: Key<'_>) -> String {
         let groups = self.path().join("repository/groups");
         std::fs::create_dir_all(&groups).unwrap();
         std::fs::write(groups.join(format!("{name}.yaml")), format!("name: {name}\n")).unwrap();
         self.git(&["add", "."]);
+        self.signing(key, &["commit", "--quiet", "--message", name]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    /// Merges a branch into the one that is checked out.
+    pub(super) fn merge(&self, branch: &str, key: &Path) -> String {
+        self.signing(Key::Ssh(key), &["merge", "--quiet", "--no-ff", "--no-edit", branch]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn signing(&self, key: Key<'_>, arguments: &[&str]) {
         let signing = match key {
             Key::None => vec!["-c".to_owned(), "commit.gpgsign=false".to_owned()],
             Key::Ssh(path) => vec![
@@ -120,11 +131,10 @@ impl Signed {
             ],
         };
         let signing: Vec<&str> = signing.iter().map(String::as_str).collect();
-        self.git(&[&signing[..], &["commit", "--quiet", "--message", name]].concat());
-        self.git(&["rev-parse", "HEAD"])
+        self.git(&[&signing[..], arguments].concat());
     }
 
-    fn start(&self, more: &[&str]) -> Daemon {
+    pub(super) fn start(&self, more: &[&str]) -> Daemon {
         let repository = self.path().join("repository");
         let data = self.path().join("data");
         let own = ["--repo", repository.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
@@ -132,7 +142,7 @@ impl Signed {
     }
 }
 
-fn wait_until_rejected(daemon: &Daemon, commit: &str, reason: &str) -> String {
+pub(super) fn wait_until_rejected(daemon: &Daemon, commit: &str, reason: &str) -> String {
     daemon.wait_until("the commit is rejected", |it| {
         it.get("/controller/status").json()["last_failed"]["commit"] == commit
     });

@@ -144,7 +144,7 @@ impl World {
             accepted: self.journal.accepted(),
             resumed_at: self.journal.resumed_at(),
             pinned_late,
-            is_signed_now: false,
+            has_new_verdict: false,
         };
         self.state.follow(&following, self.now()).unwrap();
     }

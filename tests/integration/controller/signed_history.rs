@@ -1,0 +1,212 @@
+//! Signatures of histories: what counts as verified when keys change, clocks differ and objects are damaged.
+
+use std::path::{Path, PathBuf};
+
+use super::signatures::{Key, Signed, have, run, wait_until_rejected};
+use super::{has, live, wait_for};
+use crate::program::Daemon;
+
+/// Flips some bytes of a commit in the packs of a mirror.
+fn damage(mirror: &Path, commit: &str) {
+    let packs = std::fs::read_dir(mirror.join("objects/pack")).unwrap();
+    for pack in packs.map(|it| it.unwrap().path()).filter(|it| it.extension().unwrap() == "pack") {
+        let listed = run(mirror, "git", &["verify-pack", "-v", pack.to_str().unwrap()]);
+        let Some(line) = listed.lines().find(|it| it.starts_with(commit)) else { continue };
+        let offset: usize = line.split_whitespace().nth(4).unwrap().parse().unwrap();
+        let mut bytes = std::fs::read(&pack).unwrap();
+        for byte in &mut bytes[offset + 40..offset + 48] {
+            *byte ^= 0xff;
+        }
+        std::fs::remove_file(&pack).unwrap();
+        std::fs::write(&pack, bytes).unwrap();
+        return;
+    }
+    panic!("no pack has {commit}");
+}
+
+/// A repository with two keys, and a file of those that are allowed.
+struct Keys {
+    signed: Signed,
+    ada: PathBuf,
+    eve: PathBuf,
+}
+
+impl Keys {
+    fn new() -> Option<Self> {
+        if !have(&["git", "ssh-keygen"]) {
+            return None;
+        }
+        let signed = Signed::new();
+        let (ada, eve) = (signed.ssh_key("ada"), signed.ssh_key("eve"));
+        Some(Self { signed, ada, eve })
+    }
+
+    fn allow(&self, keys: &[&Path]) {
+        let line = |key: &&Path| {
+            let key = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+            format!("* {key}")
+        };
+        let text: String = keys.iter().map(line).collect();
+        std::fs::write(self.signed.path().join("new"), format!("# keys\n{text}")).unwrap();
+        let (new, allowed) = (self.signed.path().join("new"), self.signed.path().join("allowed"));
+        std::fs::rename(new, allowed).unwrap();
+    }
+
+    fn commit(&self, name: &str, key: &Path) -> String {
+        self.signed.commit(name, Key::Ssh(key))
+    }
+
+    /// Starts a daemon that reads the repository in place.
+    fn start(&self) -> Daemon {
+        let allowed = self.signed.path().join("allowed");
+        let allowed = allowed.to_str().unwrap();
+        let verify = ["--branch", "main", "--verify", "range", "--allowed-signers-file", allowed];
+        self.signed.start(&verify)
+    }
+
+    /// Starts a daemon that follows the repository in a mirror.
+    fn follow(&self) -> Daemon {
+        let at = |name: &str| self.signed.path().join(name).to_str().unwrap().to_owned();
+        let url = format!("file://{}", at("repository"));
+        Daemon::start(&[
+            "--repo",
+            &url,
+            "--allow-insecure-remotes",
+            "--branch",
+            "main",
+            "--data-dir",
+            &at("data"),
+            "--verify",
+            "range",
+            "--allowed-signers-file",
+            &at("allowed"),
+        ])
+    }
+}
+
+fn is_verified(daemon: &Daemon) -> bool {
+    let status = daemon.get("/controller/status").json();
+    let conditions = status["conditions"].as_array().unwrap();
+    conditions.iter().any(|it| it["type"] == "SourceVerified" && it["status"] == "True")
+}
+
+#[test]
+fn damage_in_the_history_is_not_taken_for_a_bad_signature() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada]);
+    keys.commit("first", &keys.ada);
+    let second = keys.commit("second", &keys.ada);
+    // The largest of them: the others are stored as differences from it.
+    let third = keys.commit("third-and-largest", &keys.ada);
+    let daemon = keys.follow();
+    wait_for(&daemon, &third);
+    assert_eq!(daemon.terminate(), 0);
+    damage(&keys.signed.path().join("data/mirror.git"), &second);
+    let daemon = keys.follow();
+    wait_for(&daemon, &third);
+    assert!(is_verified(&daemon));
+    let fourth = keys.commit("fourth", &keys.ada);
+    wait_for(&daemon, &fourth);
+    assert!(!has(&daemon, "FetchFailed") && !has(&daemon, "CandidateRejected"));
+    let fresh = keys.signed.path().join("data/mirror.git.broken");
+    assert!(fresh.exists(), "everything was fetched again");
+}
+
+#[test]
+fn commits_of_a_removed_key_are_rejected_although_a_request_had_them_verified() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &first);
+    keys.signed.git(&["checkout", "--quiet", "-b", "side"]);
+    let removed = keys.commit("removed", &keys.eve);
+    let head = keys.commit("head", &keys.ada);
+    daemon.wait_until("the side branch is here and verified", |it| {
+        it.get(&format!("/enc/n?commit={head}")).status == 200
+    });
+    keys.allow(&[&keys.ada]);
+    assert_eq!(daemon.get(&format!("/enc/n?commit={head}")).status, 422);
+    keys.signed.git(&["branch", "--force", "main", &head]);
+    let said = wait_until_rejected(&daemon, &head, "SignerNotAllowed");
+    assert!(said.starts_with(&format!("the commit {removed} is signed by the key")), "{said}");
+    assert_eq!(live(&daemon), Some(first));
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &head);
+}
+
+#[test]
+fn what_a_verified_commit_contains_is_verified_whatever_its_dates_are() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada]);
+    let commit_at = |date: &str, name: &str| {
+        let date = format!("GIT_COMMITTER_DATE={date}T00:00:00Z");
+        let git = "git -C repository -c user.name=A -c user.email=a@example.com commit --quiet --allow-empty";
+        let command = format!("{git} --message {name}");
+        run(keys.signed.path(), "env", &[&date, "sh", "-c", &command]);
+    };
+    commit_at("2026-11-01", "root");
+    let root = keys.signed.git(&["rev-parse", "HEAD"]);
+    for day in 1..=9 {
+        commit_at(&format!("2001-01-0{day}"), "old");
+    }
+    let head = keys.commit("head", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &head);
+    keys.signed.git(&["checkout", "--quiet", "-b", "side", &root]);
+    keys.commit("side", &keys.ada);
+    keys.signed.git(&["checkout", "--quiet", "main"]);
+    let merged = keys.signed.merge("side", &keys.ada);
+    wait_for(&daemon, &merged);
+    keys.signed.git(&["checkout", "--quiet", "-b", "bad", &root]);
+    let hidden = keys.signed.commit("hidden", Key::None);
+    keys.signed.git(&["checkout", "--quiet", "main"]);
+    let bad = keys.signed.merge("bad", &keys.ada);
+    let said = wait_until_rejected(&daemon, &bad, "SignatureMissing");
+    assert_eq!(said, format!("the commit {hidden} is not signed"));
+}
+
+#[test]
+fn keys_that_change_count_while_the_remote_cannot_be_fetched() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.follow();
+    wait_for(&daemon, &first);
+    let at = |name: &str| keys.signed.path().join(name);
+    std::fs::rename(at("repository"), at("away")).unwrap();
+    daemon.wait_until("the fetch fails", |it| has(it, "FetchFailed"));
+    keys.allow(&[&keys.eve]);
+    daemon.wait_until("the removed key is noticed", |it| !is_verified(it));
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    keys.allow(&[&keys.ada]);
+    daemon.wait_until("the key is back", is_verified);
+    keys.allow(&[&keys.eve]);
+    daemon.wait_until("the removed key is noticed again", |it| !is_verified(it));
+    assert_eq!(daemon.terminate(), 0);
+    let daemon = keys.follow();
+    wait_until_rejected(&daemon, &first, "SignerNotAllowed");
+    assert_eq!(live(&daemon), None);
+    keys.allow(&[&keys.ada]);
+    wait_for(&daemon, &first);
+}
+
+#[test]
+fn a_held_commit_of_a_removed_key_waits_no_longer() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let first = keys.commit("first", &keys.ada);
+    let second = keys.commit("second", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &second);
+    keys.signed.git(&["checkout", "--quiet", "-b", "side", &first]);
+    let rewritten = keys.commit("rewritten", &keys.eve);
+    keys.signed.git(&["branch", "--force", "main", &rewritten]);
+    daemon.wait_until("it is held", |it| has(it, "PromotionHeld"));
+    keys.allow(&[&keys.ada]);
+    wait_until_rejected(&daemon, &rewritten, "SignerNotAllowed");
+    assert!(!has(&daemon, "PromotionHeld"));
+    keys.allow(&[&keys.ada, &keys.eve]);
+    daemon.wait_until("it is held again", |it| has(it, "PromotionHeld"));
+    assert_eq!(live(&daemon), Some(second));
+}
