@@ -217,9 +217,7 @@ impl ReconcileState {
         }
         let since = self.first_evidence(head).unwrap_or(now.monotonic);
         let fallback = self.fallback(head, following);
-        let is_refused = |it: CommitId| it == head && is_waiting && following.has_new_verdict;
-        let waiting =
-            self.waiting().filter(|it| !is_refused(*it) && ancestry.is_ancestor(*it, head));
+        let waiting = self.waiting_before(head, following);
         let unread = self.candidate.as_ref().filter(|it| it.commit == head);
         let unread = unread.and_then(|it| it.failure().map(|(it, reason)| (it.clone(), reason)));
         let unread = unread.filter(|(_, reason)| *reason == Reason::CorruptObjects);
@@ -227,6 +225,13 @@ impl ReconcileState {
         let candidate = Candidate::new(head, trigger, since);
         self.candidate = Some(Candidate { fallback, waiting, unread, ..candidate });
         Ok(true)
+    }
+
+    /// Returns the valid commit that waits and that a head contains; the head itself only while its signature is good.
+    fn waiting_before(&self, head: CommitId, following: &Following<'_>) -> Option<CommitId> {
+        let is_refused = following.has_new_verdict && self.held() == Some(head);
+        let waiting = self.waiting().filter(|it| !(is_refused && *it == head));
+        waiting.filter(|it| following.ancestry.is_ancestor(*it, head))
     }
 
     /// Returns the commit of the branch that was live last: not one that is pinned, or was until an operator resumed.
