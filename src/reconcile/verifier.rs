@@ -15,7 +15,8 @@ use super::live::LiveSnapshots;
 use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use crate::git::{
-    Base, KeyFiles, ObjectFault, Repository, SignatureFault, Signer, Verification, VerifyMode,
+    Base, CommitPresence, KeyFiles, ObjectFault, Repository, SignatureFault, Signer, Verification,
+    VerifyMode,
 };
 use crate::model::CommitId;
 
@@ -85,6 +86,14 @@ impl VerifiedHistories {
     }
 }
 
+/// The commits that vouch for what they contain.
+struct KnownCommits {
+    /// How many have answered.
+    named: usize,
+    /// Those that can be read here.
+    readable: Vec<CommitId>,
+}
+
 impl Verifier {
     pub(super) fn new(
         verification: Verification,
@@ -118,9 +127,10 @@ impl Verifier {
         let signer = if self.verified.lock().has(&keys, commit) {
             self.signer_of(repository, commit)?
         } else {
-            let known = self.known(repository);
+            let KnownCommits { named, readable: known } = self.known(repository, commit)?;
+            // Where commits have answered and none of them is here, nothing vouches for what the commit contains.
             let base = match trust {
-                Trust::Begin if known.is_empty() => Base::Trusted,
+                Trust::Begin if named == 0 => Base::Trusted,
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
             let seen = |it| self.first_seen(repository, it);
@@ -163,11 +173,35 @@ impl Verifier {
     }
 
     /// Returns the verified commits that the repository has.
-    fn known(&self, repository: &Repository) -> Vec<CommitId> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if some are there and none can be read: then it is not known what they vouch for.
+    fn known(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<KnownCommits, SignatureFault> {
         let mut known = self.recorder.journal().verified(VERIFIED);
         known.extend(self.live.commit());
-        known.retain(|it| repository.commit(*it).is_ok());
-        known
+        let (named, mut damage) = (known.len(), None);
+        known.retain(|it| {
+            let error = repository.commit(*it).err();
+            let is_readable = error.is_none();
+            // One that is gone says nothing: the branch may have been rewritten.
+            if !is_readable && repository.presence(*it) != CommitPresence::Absent {
+                damage = damage.take().or(error);
+            }
+            is_readable
+        });
+        match damage.filter(|_| known.is_empty()) {
+            Some(source) => {
+                let fault = SignatureFault::UnreadableCommit { commit, source };
+                self.note_damage(&fault);
+                Err(fault)
+            }
+            None => Ok(KnownCommits { named, readable: known }),
+        }
     }
 
     /// Returns when a commit was first seen here: with the first head of the branch that contains it,
