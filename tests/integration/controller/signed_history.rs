@@ -210,3 +210,31 @@ fn a_held_commit_of_a_removed_key_waits_no_longer() {
     daemon.wait_until("it is held again", |it| has(it, "PromotionHeld"));
     assert_eq!(live(&daemon), Some(second));
 }
+
+#[test]
+fn a_rejected_head_stays_so_where_the_commit_that_answers_is_damaged() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.follow();
+    wait_for(&daemon, &first);
+    keys.signed.commit("unsigned", Key::None);
+    let head = keys.commit("head", &keys.ada);
+    wait_until_rejected(&daemon, &head, "SignatureMissing");
+    let at = |name: &str| keys.signed.path().join(name);
+    let failures = |it: &Daemon| {
+        let metrics = it.get("/metrics").body;
+        let series = "clade_source_consecutive_failures ";
+        metrics.lines().find_map(|it| it.strip_prefix(series)?.parse::<u32>().ok())
+    };
+    std::fs::rename(at("repository"), at("away")).unwrap();
+    damage(&at("data/mirror.git"), &first);
+    daemon.wait_until("keys were applied some times", |it| failures(it) >= Some(3));
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    std::fs::rename(at("away"), at("repository")).unwrap();
+    daemon.wait_until("the mirror is fresh", |it| {
+        at("data/mirror.git.broken").exists() && failures(it) == Some(0)
+    });
+    wait_until_rejected(&daemon, &head, "SignatureMissing");
+    assert_eq!(live(&daemon), Some(first));
+}
