@@ -87,6 +87,7 @@ impl VerifiedHistories {
 }
 
 /// The commits that vouch for what they contain.
+#[derive(Default)]
 struct KnownCommits {
     /// How many have answered.
     named: usize,
@@ -182,6 +183,10 @@ impl Verifier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<KnownCommits, SignatureFault> {
+        // Where only heads are verified, nothing is vouched for.
+        if self.mode() != VerifyMode::Range {
+            return Ok(KnownCommits::default());
+        }
         let mut known = self.recorder.journal().verified(VERIFIED);
         known.extend(self.live.commit());
         let (named, mut damage) = (known.len(), None);
