@@ -7,6 +7,7 @@ mod openpgp;
 mod signed;
 mod ssh;
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use self::signed::Signed;
@@ -98,6 +99,8 @@ impl Verification {
         seen: FirstSeen<'_>,
     ) -> Result<(), SignatureFault> {
         let unreadable = |source| SignatureFault::UnreadableCommit { commit: head, source };
+        // Found out once, and only where a commit fails.
+        let newest = LazyCell::new(|| newest(repository, verified));
         for commit in repository.commits_beyond(verified, head).map_err(unreadable)? {
             if commit == head {
                 continue;
@@ -105,9 +108,7 @@ impl Verification {
             let Err(fault) = self.signer_of(repository, commit, seen) else { continue };
             // Dates of committers may have put it beside what verified commits contain.
             let is_contained = |it: &CommitId| repository.is_ancestor(commit, *it).unwrap_or(false);
-            if fault.read_error().is_some()
-                || !newest(repository, verified).iter().any(is_contained)
-            {
+            if fault.read_error().is_some() || !newest.iter().any(is_contained) {
                 return Err(fault);
             }
         }
