@@ -63,8 +63,11 @@ pub(super) fn kills_its_checker() -> Seen {
         "one check each"
     );
     let posted = |commit: &str| stub.calls().iter().filter(|it| it.path.contains(commit)).count();
-    daemon.wait_until("it is noted", |_| {
-        events(&world, &large).last().is_some_and(|it| it == "reported")
+    // What is said and not yet noted when the daemon is killed is said again.
+    daemon.wait_until("all are noted", |_| {
+        [&small, &large, &wrong]
+            .iter()
+            .all(|it| events(&world, it).last().is_some_and(|it| it == "reported"))
     });
     daemon.kill();
     let daemon = world.start(&stub, "github", &arguments);
