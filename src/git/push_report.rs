@@ -77,7 +77,9 @@ fn refusal(remote: &Remote, words: &str, status: &str) -> PushReport {
     }
     let said = if words.is_empty() { status.to_owned() } else { format!("{words} ({status})") };
     let is_of = |signs: &[&str], text: &str| signs.iter().any(|it| text.contains(it));
-    if is_of(&FAULTS, status) || (status.contains("unpack") && is_of(&SHORTAGES, words)) {
+    // Where git cannot begin to unpack, as on a read-only disk, it says so in a line that libgit2 does not hand over.
+    let is_short = words.is_empty() || is_of(&SHORTAGES, words);
+    if is_of(&FAULTS, status) || (status.contains("unpack") && is_short) {
         let message = format!("`{remote}` cannot take a push now: {said}");
         return PushReport::Unchanged(FetchError::new(FetchFailure::Other, message));
     }
@@ -205,6 +207,8 @@ mod tests {
             ("fatal: fork failed: Resource temporarily unavailable", "unpacker error", true),
             ("error: cannot fork: Cannot allocate memory", "unpacker error", true),
             ("No space left on device", "unpacker error", true),
+            ("", "unpacker error", true),
+            ("fatal: pack exceeds maximum allowed size", "unpacker error", false),
             // What a hook says is its own rule.
             ("Resource temporarily unavailable", "pre-receive hook declined", false),
             ("", "protected branch hook declined", false),
