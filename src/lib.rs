@@ -128,6 +128,8 @@ mod console;
 mod cli;
 
 #[cfg(test)]
+mod computing_time;
+#[cfg(test)]
 #[path = "../tests/integration/table.rs"]
 mod table;
 
