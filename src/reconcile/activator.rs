@@ -129,9 +129,14 @@ impl Activation<'_> {
         since: Instant,
     ) -> Result<(), Withheld> {
         let activator = self.activator;
-        activator.state.lock().may_activate(snapshot.commit(), cause, Now::read())?;
-        activator.swap(repository, snapshot, cause.trigger(), since);
-        Ok(())
+        let commit = snapshot.commit();
+        let allowed = activator.state.lock().may_activate(commit, cause, Now::read());
+        match allowed {
+            Ok(()) => activator.swap(repository, snapshot, cause.trigger(), since),
+            Err(Withheld::Pinned(_) | Withheld::Held) => activator.recorder.note_held(commit),
+            Err(Withheld::Superseded(_) | Withheld::Stopping) => {}
+        }
+        allowed
     }
 }
 

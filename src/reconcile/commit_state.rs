@@ -150,18 +150,20 @@ impl CommitState {
     fn decided(commit: CommitId, records: &[Record]) -> Option<Self> {
         let mut decisions = records.iter().rev().filter_map(|it| match it.event {
             Event::Rejected { commit: rejected, stage } if rejected == commit => {
-                Some(Self::Rejected { since: it.time, stage })
+                Some(Some(Self::Rejected { since: it.time, stage }))
             }
             Event::Superseded { commit: old, by } if old == commit => {
-                Some(Self::Superseded { since: it.time, by })
+                Some(Some(Self::Superseded { since: it.time, by }))
             }
+            // It is valid after all.
+            Event::Held { commit: held } if held == commit => Some(None),
             _ => None,
         });
-        let last = decisions.next()?;
+        let last = decisions.next()??;
         let Self::Rejected { stage: last_stage, .. } = last else { return Some(last) };
         let is_same =
             |it: &Self| matches!(it, Self::Rejected { stage, .. } if *stage == last_stage);
-        Some(decisions.take_while(is_same).last().unwrap_or(last))
+        Some(decisions.map_while(|it| it.filter(is_same)).last().unwrap_or(last))
     }
 
     /// Returns a sentence about it.
@@ -260,6 +262,12 @@ mod tests {
         let rejected = CommitState::of(commit(4), &journal, around);
         let first = journal.records()[3].time;
         assert_eq!(rejected, CommitState::Rejected { since: first, stage: Stage::Check });
+        // One that was rejected, and held since its key was added, is overtaken.
+        let held = Event::Held { commit: commit(8) };
+        journal.append(held, now.later(Duration::from_secs(1))).unwrap();
+        let overtaken =
+            Surroundings { held: Some(commit(9)), answering: Some(commit(9)), ..around };
+        assert_eq!(word(CommitState::of(commit(8), &journal, overtaken)), "superseded by 09");
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
         assert_eq!(word(CommitState::of(commit(9), &journal, before)), "pending");

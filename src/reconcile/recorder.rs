@@ -195,6 +195,18 @@ impl Recorder {
         self.note_storage(written);
     }
 
+    /// Records that a valid commit is held. One that is built again after a restart is held as before: that is recorded once.
+    pub(super) fn note_held(&self, commit: CommitId) {
+        let written = {
+            let mut journal = self.journal();
+            if journal.is_held(commit) {
+                return;
+            }
+            self.keep(&mut journal, Event::Held { commit })
+        };
+        self.note_storage(written);
+    }
+
     fn keep(&self, journal: &mut Journal, event: Event) -> io::Result<()> {
         if let Some(statuses) = &self.statuses {
             statuses.push_event(&event, journal.live());

@@ -116,7 +116,10 @@ impl StatusQueue {
     pub(in crate::reconcile) fn push_event(&self, event: &Event, before: Option<CommitId>) {
         let has_status = matches!(
             event,
-            Event::Activated { .. } | Event::Rejected { .. } | Event::Superseded { .. }
+            Event::Activated { .. }
+                | Event::Rejected { .. }
+                | Event::Held { .. }
+                | Event::Superseded { .. }
         );
         if has_status {
             self.push(Job::Event(event.clone(), before));

@@ -126,6 +126,7 @@ impl CommitStatusReporter {
             Event::Rejected { commit, stage } => {
                 self.of_rejected(&repository, commit, stage, &live, posted)
             }
+            Event::Held { commit } => self.of_valid(&repository, commit, posted),
             Event::Superseded { commit, by } => {
                 vec![self.live(commit, &live, LiveReport::Superseded, by)]
             }
@@ -157,13 +158,24 @@ impl CommitStatusReporter {
         if let Some(before) = before.filter(is_left) {
             all.push(self.live(before, live, LiveReport::Replaced, commit));
         }
-        // After a restart, a commit is not built again only to post the same status.
-        if !is_posted(posted, commit, VALIDATE, StatusState::Success) {
-            let Verdict { state, description } = self.verdict(repository, commit);
-            all.push(self.verdict_report(commit, VALIDATE, state, description));
-        }
+        all.extend(self.of_valid(repository, commit, posted));
         all.push(self.live(commit, live, LiveReport::Answers, commit));
         all
+    }
+
+    /// Returns the verdict about a commit that was built, unless it has been posted: after a restart, a commit is not
+    /// built again only to post the same status.
+    fn of_valid(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        posted: &Posted,
+    ) -> Vec<StatusReport> {
+        if is_posted(posted, commit, VALIDATE, StatusState::Success) {
+            return Vec::new();
+        }
+        let Verdict { state, description } = self.verdict(repository, commit);
+        vec![self.verdict_report(commit, VALIDATE, state, description)]
     }
 
     /// Returns the status of a valid commit while another one answers, or itself.
@@ -261,7 +273,7 @@ fn recent(journal: &Journal) -> Vec<(Event, Option<CommitId>)> {
                 all.push((record.event.clone(), before));
                 before = Some(commit);
             }
-            Event::Rejected { .. } | Event::Superseded { .. } => {
+            Event::Rejected { .. } | Event::Held { .. } | Event::Superseded { .. } => {
                 all.push((record.event.clone(), None));
             }
             _ => {}

@@ -43,6 +43,11 @@ pub enum Event {
         /// Where it failed.
         stage: Stage,
     },
+    /// It is valid and signed as it must be, and a pin or a resume that is waited for keeps it from being live.
+    Held {
+        /// The commit.
+        commit: CommitId,
+    },
     /// A newer one came before it was built.
     Superseded {
         /// The commit.

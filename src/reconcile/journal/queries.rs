@@ -41,13 +41,31 @@ impl Journal {
     pub(in crate::reconcile) fn rejected_at(&self, commit: CommitId) -> Option<Stage> {
         self.records.iter().rev().find_map(|it| match it.event {
             Event::Rejected { commit: rejected, stage } if rejected == commit => Some(Some(stage)),
-            Event::Activated { commit: other, .. } | Event::Superseded { commit: other, .. }
+            Event::Activated { commit: other, .. }
+            | Event::Held { commit: other }
+            | Event::Superseded { commit: other, .. }
                 if other == commit =>
             {
                 Some(None)
             }
             _ => None,
         })?
+    }
+
+    /// Returns whether a commit was held, and nothing has come of it since.
+    pub(in crate::reconcile) fn is_held(&self, commit: CommitId) -> bool {
+        let last = self.records.iter().rev().find_map(|it| match it.event {
+            Event::Held { commit: held } if held == commit => Some(true),
+            Event::Activated { commit: other, .. }
+            | Event::Rejected { commit: other, .. }
+            | Event::Superseded { commit: other, .. }
+                if other == commit =>
+            {
+                Some(false)
+            }
+            _ => None,
+        });
+        last.unwrap_or(false)
     }
 
     /// Returns the commit that was live at a time: the later one if the clock showed the time twice.

@@ -57,6 +57,46 @@ fn every_commit_gets_its_status_once() {
     daemon.wait_until("both are counted", posted(2));
 }
 
+#[test]
+fn a_commit_that_is_held_has_a_verdict() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(Vec::new());
+    let daemon = world.start(&stub, "github", &[]);
+    let pin = format!("{{\"commit\": \"{first}\"}}");
+    let success = |description: &str| ("success".to_owned(), description.to_owned());
+    assert_eq!(stub.status(&first, "clade/live/eu1"), success("answers"));
+    assert_eq!(daemon.request("POST", "/controller/pin", &pin).status, 200);
+    let second = world.repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    assert_eq!(stub.status(&second, "clade/validate"), success("valid, 3 groups"));
+    let bad = world.repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+    assert_eq!(stub.status(&bad, "clade/validate").0, "failure");
+    let last = world.repository.commit("last", &[("groups/bad.yaml", "")]);
+    assert_eq!(stub.status(&last, "clade/validate"), success("valid, 3 groups"));
+    let lives = |of: &str| {
+        let calls = stub.calls();
+        calls
+            .iter()
+            .filter(|it| it.path.contains(of) && it.body["context"] == "clade/live/eu1")
+            .count()
+    };
+    assert_eq!([&second, &last].map(|it| lives(it)), [0, 0], "neither has answered");
+    // The same commit is built again after a restart.
+    daemon
+        .wait_until("it is noted", |it| it.get("/metrics").body.contains("result=\"posted\"} 6\n"));
+    drop(daemon);
+    let before = stub.calls().len();
+    let daemon = world.start(&stub, "github", &[]);
+    wait_for(&daemon, &first);
+    assert_eq!(daemon.request("POST", "/controller/resume", "{}").status, 202);
+    assert_eq!(stub.status(&last, "clade/live/eu1"), success("answers"));
+    let short: String = last.chars().take(7).collect();
+    assert_eq!(stub.status(&second, "clade/live/eu1"), success(&format!("superseded by {short}")));
+    assert_eq!(stub.status(&bad, "clade/live/eu1").0, "failure");
+    let again: Vec<_> = stub.calls().split_off(before).into_iter().map(|it| it.body).collect();
+    assert!(again.iter().all(|it| it["context"] != "clade/validate"), "said twice: {again:?}");
+}
+
 /// Each row: whether the daemon is killed before the forge takes calls again.
 #[test]
 fn a_rejected_commit_stays_rejected_also_where_the_forge_was_down() {
