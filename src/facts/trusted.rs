@@ -54,7 +54,7 @@ pub fn trusted_data(certname: &str, certificate: Option<CertificateFacts>) -> Ma
 
 /// Returns a node with its trusted data: those that are `given` of it, else those that a request body has that was
 /// `sent`. What is given, or nothing, is completed by what Puppet Server has of every agent, as `clade enc` sends it; what
-/// was sent by the certname alone, as the daemon completes it.
+/// was sent stays as it is, as where the daemon is sent the same body.
 pub fn with_trusted_data(
     mut node: Node,
     given: Option<Map<String, Value>>,
@@ -70,7 +70,7 @@ pub fn with_trusted_data(
             }
         }
     }
-    node.with_certname()
+    node
 }
 
 #[cfg(test)]
@@ -125,10 +125,7 @@ mod tests {
             })
         );
         assert_eq!(of(None, None), trusted_data("web1.example.com", None));
-        assert_eq!(
-            Value::from(of(None, Some(sent))),
-            json!({"extensions": {}, "certname": "web1.example.com"})
-        );
+        assert_eq!(of(None, Some(sent)), *sent);
     }
 
     #[test]

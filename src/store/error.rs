@@ -42,6 +42,8 @@ pub enum StoreFault {
     Row,
     /// A damaged file is put aside, and may have what is requested.
     PutAside,
+    /// The file of a former version may have what is requested, and is not imported yet.
+    NotImported,
 }
 
 impl StoreError {
@@ -76,6 +78,7 @@ impl StoreError {
                 | StoreFault::Value
                 | StoreFault::Row
                 | StoreFault::PutAside
+                | StoreFault::NotImported
         )
     }
 

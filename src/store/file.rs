@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -37,6 +37,8 @@ pub(super) struct StoreFile {
     state: Mutex<StoreState>,
     opened: Condvar,
     removals: AtomicU64,
+    /// Whether the file of a former version is still to be imported.
+    imports: AtomicBool,
 }
 
 /// What is known of the file now.
@@ -66,7 +68,8 @@ impl StoreFile {
         let health = StoreHealth { failing: None, put_aside };
         let state = Mutex::new(StoreState { file: FileState::Opening, health });
         let (opened, removals) = (Condvar::new(), AtomicU64::default());
-        Self { settings, metrics, pending, state, opened, removals }
+        let imports = settings.former.as_deref().is_some_and(Path::exists).into();
+        Self { settings, metrics, pending, state, opened, removals, imports }
     }
 
     /// Notes that something is not kept any more, but for what a client deleted.
@@ -211,9 +214,17 @@ impl StoreFile {
         open.end();
     }
 
-    /// Notes that a file was put aside.
-    pub(super) fn find_put_aside(&self) {
+    /// Notes that the file of a former version is not in its place any more: imported, put aside, or taken away.
+    pub(super) fn end_import(&self) {
+        self.imports.store(false, Ordering::Release);
         self.state().health.put_aside = find_put_aside_of(&self.settings);
+        // What was not known is.
+        self.note_removal();
+    }
+
+    /// Returns whether the file of a former version is still to be imported.
+    pub(super) fn imports(&self) -> bool {
+        self.imports.load(Ordering::Acquire)
     }
 
     /// Returns the file that was put aside, if it is still there.
@@ -225,12 +236,21 @@ impl StoreFile {
         state.health.put_aside.clone()
     }
 
-    /// Returns an error if a damaged file is put aside that may hold facts or trusted data which the
-    /// check-in lacks.
+    /// Returns an error if a damaged file is put aside, or that of a former version is not imported yet, that may hold
+    /// facts or trusted data which the check-in lacks.
     pub(super) fn lost(&self, name: &str, check_in: Option<&CheckIn>) -> Option<StoreError> {
         let is_whole = |it: &CheckIn| !it.node.fact.is_empty() && !it.node.trusted.is_empty();
         if check_in.is_some_and(is_whole) {
             return None;
+        }
+        if self.imports()
+            && let Some(path) = &self.settings.former
+        {
+            let reason = format!(
+                "`{}` of a former version is not imported yet, and may hold facts or trusted data of `{name}`: send the request again later",
+                path.display()
+            );
+            return Some(StoreError::new(StoreFault::NotImported, "read", reason));
         }
         let path = self.put_aside()?;
         let reason = format!(

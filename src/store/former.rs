@@ -7,6 +7,7 @@ use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
 use super::check_in::{CheckIn, Noted, Row};
 use super::error::{StoreError, StoreFault};
+use super::node_name::check_node_name;
 use super::opening::put_aside;
 use super::queue::{Fresh, Keeping};
 
@@ -16,64 +17,106 @@ const CHECK_INS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("check-
 /// How many bytes of rows are imported together.
 const TOGETHER: usize = 8 << 20;
 
+/// What became of some rows.
+pub(super) enum Kept {
+    /// They are stored, but for so many.
+    AllBut(usize),
+    /// The daemon stops: they are not stored.
+    Nothing,
+}
+
+/// What became of a former file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Import {
+    /// It is gone from its place.
+    Ended,
+    /// The daemon stops: the next one begins again.
+    Stopped,
+}
+
 /// Hands all check-ins of a former file to `keep`, some at a time, and then removes the file; one that is
-/// damaged is put aside.
+/// damaged is put aside, and one whose nodes are not all stored is renamed. Up to `cache` bytes of the file are kept in
+/// memory.
 ///
 /// # Errors
 ///
 /// Returns an error if they could not be kept; the file stays.
 pub(super) fn import(
     path: &Path,
-    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<(), StoreError>,
-    on_put_aside: impl FnOnce(),
-) -> Result<(), StoreError> {
-    if !path.exists() {
-        return Ok(());
-    }
+    cache: usize,
+    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<Kept, StoreError>,
+) -> Result<Import, StoreError> {
     // Some damage makes the library panic.
-    let done = catch_unwind(AssertUnwindSafe(|| copy(path, keep)));
+    let done = catch_unwind(AssertUnwindSafe(|| copy(path, cache, keep)));
     let damage = || StoreError::new(StoreFault::Damaged, "read", "the former file is damaged");
     match done.unwrap_or_else(|_| Err(damage())) {
-        Ok(nodes) => {
+        Ok(None) => return Ok(Import::Stopped),
+        Ok(Some(Copied { nodes, refused: 0 })) => {
             std::fs::remove_file(path)?;
             tracing::info!(nodes, path = %path.display(), "the check-ins of a former version are imported");
-            Ok(())
         }
-        Err(error) if error.calls_for_a_new_file() => {
-            put_aside(path, &error)?;
-            on_put_aside();
-            Ok(())
+        Ok(Some(Copied { nodes, refused })) => {
+            let kept = path.with_extension("redb.not-imported");
+            std::fs::rename(path, &kept)?;
+            tracing::warn!(
+                nodes, refused, path = %kept.display(),
+                "not all nodes of a former version are imported: the file is kept; raise `--store-max-nodes` or `--store-max-bytes` and rename it to `check-ins.redb`, or remove it"
+            );
         }
-        Err(error) => Err(error),
+        Err(error) if error.calls_for_a_new_file() => put_aside(path, &error)?,
+        Err(error) => return Err(error),
     }
+    Ok(Import::Ended)
 }
 
+/// How many nodes a file had, and how many of them are not stored.
+struct Copied {
+    nodes: usize,
+    refused: usize,
+}
+
+/// Returns none if it was stopped.
 fn copy(
     path: &Path,
-    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<(), StoreError>,
-) -> Result<usize, StoreError> {
-    let database = redb::Database::open(path).map_err(failed)?;
+    cache: usize,
+    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<Kept, StoreError>,
+) -> Result<Option<Copied>, StoreError> {
+    let database = redb::Builder::new().set_cache_size(cache).open(path).map_err(failed)?;
     let reading = database.begin_read().map_err(failed)?;
     let table = match reading.open_table(CHECK_INS) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(0),
+        Err(redb::TableError::TableDoesNotExist(_)) => {
+            return Ok(Some(Copied { nodes: 0, refused: 0 }));
+        }
         opened => opened.map_err(failed)?,
     };
-    let (mut some, mut bytes, mut count) = (Vec::new(), 0, 0);
+    let mut copied = Copied { nodes: 0, refused: 0 };
+    let (mut some, mut bytes) = (Vec::new(), 0);
     for entry in table.iter().map_err(failed)? {
         let (name, value) = entry.map_err(failed)?;
         // A row that makes no sense made none before either.
         let Some(row) = row(value.value()) else { continue };
+        let name = name.value();
+        if let Err(error) = check_node_name(name) {
+            // Former versions took any text; no client can have meant this one, or ask for it.
+            tracing::warn!(node = ?name, %error, "a node of a former version is left out");
+            continue;
+        }
         bytes += row.body.len();
-        count += 1;
-        let fresh = Fresh::new(row.into(), Keeping::Promised);
-        some.push((name.value().to_owned(), fresh));
+        copied.nodes += 1;
+        some.push((name.to_owned(), Fresh::new(row.into(), Keeping::Promised)));
         if bytes > TOGETHER {
-            keep(std::mem::take(&mut some))?;
+            match keep(std::mem::take(&mut some))? {
+                Kept::AllBut(refused) => copied.refused += refused,
+                Kept::Nothing => return Ok(None),
+            }
             bytes = 0;
         }
     }
-    keep(some)?;
-    Ok(count)
+    match keep(some)? {
+        Kept::AllBut(refused) => copied.refused += refused,
+        Kept::Nothing => return Ok(None),
+    }
+    Ok(Some(copied))
 }
 
 fn row(text: &[u8]) -> Option<Row> {

@@ -13,7 +13,7 @@ use super::database::{Database, StoreLimits};
 use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
 use super::forgotten::Deletion;
-use super::former;
+use super::former::{self, Import, Kept};
 use super::pending::Pending;
 use super::prepared::{Preparation, PreparedNode, WriterId};
 use super::queue::{Fresh, Urgency, WriteBatch};
@@ -220,27 +220,61 @@ impl StoreWriter {
 
     /// Takes over what a former version kept.
     fn import_former(&self) -> Result<(), StoreError> {
-        let StoreSettings { former, limits, .. } = &self.file.settings;
-        let Some(former) = former.as_deref().filter(|it| it.exists()) else { return Ok(()) };
+        let StoreSettings { former, cache, .. } = &self.file.settings;
+        let Some(former) = former.as_deref().filter(|it| it.exists()) else {
+            if self.file.imports() {
+                self.file.end_import();
+            }
+            return Ok(());
+        };
         let database = self.file.ready_to_write()?;
         let mut keep = |rows: Vec<(String, Fresh)>| {
-            let mut preparation = self.preparation.lock();
+            let mut refused = 0;
             for some in rows.chunks(BATCH) {
-                let nodes: Result<Vec<PreparedNode>, StoreError> = some
-                    .iter()
-                    .map(|(name, fresh)| {
-                        let check_ins = vec![preparation.check_in(name, fresh)?];
-                        Ok::<_, StoreError>(PreparedNode { name: name.clone(), check_ins })
-                    })
-                    .collect();
-                let written = database.write(&nodes?, &preparation, limits);
-                written.map_err(|error| self.file.fail(&database, error))?;
+                if self.pending.queue().stopping {
+                    return Ok(Kept::Nothing);
+                }
+                refused += self.write_former(&database, some)?;
             }
-            Ok(())
+            Ok(Kept::AllBut(refused))
         };
-        former::import(former, &mut keep, || self.file.find_put_aside())?;
-        database.save_generation();
+        if former::import(former, *cache, &mut keep)? == Import::Ended {
+            self.file.end_import();
+            database.save_generation();
+        }
         Ok(())
+    }
+
+    /// Writes rows of a former version; returns how many were not taken.
+    fn write_former(
+        &self,
+        database: &Arc<Database>,
+        rows: &[(String, Fresh)],
+    ) -> Result<usize, StoreError> {
+        let write = |rows: &[(String, Fresh)]| {
+            let mut preparation = self.preparation.lock();
+            let prepared = |(name, fresh): &(String, Fresh)| {
+                let check_ins = vec![preparation.check_in(name, fresh)?];
+                Ok::<_, StoreError>(PreparedNode { name: name.clone(), check_ins })
+            };
+            let nodes: Vec<PreparedNode> = rows.iter().map(prepared).collect::<Result<_, _>>()?;
+            database.write(&nodes, &preparation, &self.file.settings.limits)
+        };
+        match write(rows) {
+            Ok(WriteOutcomes { refused, .. }) => Ok(refused.len()),
+            Err(error) if error.fault == StoreFault::Value => match rows {
+                // No retry helps it.
+                [(node, _)] => {
+                    tracing::error!(%node, %error, "a node of a former version is left out: the database does not take it");
+                    Ok(1)
+                }
+                _ => rows
+                    .iter()
+                    .map(|row| self.write_former(database, std::slice::from_ref(row)))
+                    .sum(),
+            },
+            Err(error) => Err(self.file.fail(database, error)),
+        }
     }
 
     /// Writes some of what waits.

@@ -70,6 +70,7 @@ mod ahead;
 mod causes;
 mod edges;
 mod fleet;
+mod former_file;
 mod history;
 mod large;
 mod load;
@@ -476,46 +477,6 @@ fn nodes_that_are_not_seen_are_forgotten(database: TestedDatabase) {
     assert_eq!(names(&store), ["young"]);
     assert_eq!(database.size().unwrap().nodes, 1);
     assert_eq!(database.forget(20_000_000).unwrap(), 0);
-}
-
-#[test]
-fn the_file_of_a_former_version_is_imported_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let former = directory.path().join("check-ins.redb");
-    let path = directory.path().join("nodes.sqlite");
-    let table: redb::TableDefinition<'_, &str, &[u8]> = redb::TableDefinition::new("check-ins");
-    let old = redb::Database::create(&former).unwrap();
-    let write = old.begin_write().unwrap();
-    for number in 0..600 {
-        let name = format!("n{number:03}");
-        let bytes = serde_json::to_vec(&check_in(&name, 7)).unwrap();
-        write.open_table(table).unwrap().insert(name.as_str(), bytes.as_slice()).unwrap();
-    }
-    write.commit().unwrap();
-    drop(old);
-    let sound = std::fs::read(&former).unwrap();
-    let settings = StoreSettings {
-        location: StoreLocation::Sqlite(path.clone()),
-        former: Some(former.clone()),
-        cache: 1 << 20,
-        limits: LIMITS,
-    };
-    let store = CheckIns::new(settings.clone(), Arc::default());
-    store.note(&check_in("n000", 8));
-    store.0.writer.take_turn().unwrap();
-    assert!(!former.exists());
-    let all = all(&store);
-    assert_eq!((all.len(), &all[0], &all[1]), (600, &check_in("n000", 8), &check_in("n001", 7)));
-    // One that is damaged is put aside, and its nodes do not count as unknown.
-    std::fs::write(&former, &sound[..sound.len() / 2]).unwrap();
-    store.0.writer.take_turn().unwrap();
-    assert!(!former.exists());
-    assert_eq!(store.get("n001").unwrap().check_in, Some(check_in("n001", 7)));
-    assert_eq!(store.get("n999").unwrap().whole().unwrap_err().fault, StoreFault::PutAside);
-    drop(store);
-    let store = CheckIns::new(settings, Arc::default());
-    store.0.writer.take_turn().unwrap();
-    assert_eq!(store.get("n999").unwrap().whole().unwrap_err().fault, StoreFault::PutAside);
 }
 
 #[test]
