@@ -47,6 +47,12 @@ pub fn fuzz_journal(path: &Path) -> io::Result<Journal> {
     Journal::open(path, Now::read())
 }
 
+/// From how many bytes on a journal is made shorter at the start.
+const LARGE: usize = 32 << 20;
+
+/// For how long is kept what is needed soon or never: whether clients were told of their writes, and what forges have.
+const USEFUL: SignedDuration = SignedDuration::from_hours(90 * 24);
+
 /// How far the clock may be from where it should be without having been set.
 const DRIFT: SignedDuration = SignedDuration::from_secs(1);
 
@@ -63,9 +69,11 @@ impl Journal {
     /// The same on any disk.
     pub(super) fn open_on(disk: Box<dyn Disk>, path: &Path, now: Now) -> io::Result<Self> {
         let (file, bytes) = JournalFile::open(disk, path)?;
-        let mut records = Vec::new();
+        let (mut records, mut is_whole) = (Vec::new(), true);
         for (number, line) in (1_usize..).zip(bytes.split(|byte| *byte == b'\n')) {
-            match serde_json::from_slice(line) {
+            let read = serde_json::from_slice(line);
+            is_whole &= read.is_ok() || line.trim_ascii().is_empty();
+            match read {
                 Ok(record) => records.push(record),
                 Err(_) if line.trim_ascii().is_empty() => {}
                 Err(error) if !error.is_data() => tracing::error!(
@@ -82,9 +90,36 @@ impl Journal {
         }
         let saved = records.len();
         let mut journal = Self { records, saved, file: Some(file), clock: None };
+        // A line that only another version reads stays for that one.
+        if is_whole && bytes.len() > LARGE {
+            journal.shorten(now);
+        }
         // It may have been set back while no daemon ran.
         journal.check_clock(now);
         Ok(journal)
+    }
+
+    /// Drops what nothing asks for after a long time, by the newest record where the clock is ahead of it.
+    fn shorten(&mut self, now: Now) {
+        let newest = self.records.last().map_or(now.wall, |it| it.time.min(now.wall));
+        let before = newest.saturating_sub(USEFUL).unwrap_or(Timestamp::MIN);
+        let all = self.records.len();
+        self.records.retain(|it| it.time >= before || it.event.is_lasting());
+        self.saved = self.records.len();
+        // To write it again takes as long as to read it, so it must be worth it.
+        if self.saved > all / 4 * 3 {
+            return;
+        }
+        let written = lines(self.records.iter());
+        let file = self.file.as_mut();
+        match file.map_or(Ok(()), |it| written.and_then(|lines| it.recreate(&lines))) {
+            Ok(()) => tracing::info!(
+                dropped = all - self.saved,
+                "the journal is shorter: old writes and commit statuses are dropped"
+            ),
+            // The file has them still, which does no harm.
+            Err(error) => tracing::warn!(%error, "the journal is large and cannot be made shorter"),
+        }
     }
 
     /// Records what happens now: on disk, or not at all.
@@ -282,6 +317,39 @@ mod tests {
         assert_eq!(journal.live_at(now.wall + night / 2, morning), Some(commit(1)));
         journal.check_clock(Now { wall: morning.wall + night, ..morning });
         assert_eq!(journal.records().len(), 2, "the clock was set");
+    }
+
+    #[test]
+    fn a_large_journal_loses_what_is_old_and_not_lasting() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
+        let answered = |digit| Event::Answered { commits: vec![commit(digit)] };
+        let days = |it: u64| Duration::from_hours(24 * it);
+        let begin = Now::read();
+        for (event, at) in [
+            (activated(1), 0),
+            (answered(1), 0),
+            (answered(2), 5),
+            (answered(3), 6),
+            (answered(4), 100),
+            (activated(2), 101),
+        ] {
+            journal.append(event, begin.later(days(at))).unwrap();
+        }
+        let lasting = [activated(1), answered(4), activated(2)];
+        // A clock that is ahead does not make what is new old.
+        for wall in [101, 4000] {
+            journal.shorten(begin.later(days(wall)));
+            let events: Vec<Event> = journal.records.iter().map(|it| it.event.clone()).collect();
+            assert_eq!(events, lasting);
+        }
+        journal.append(answered(5), begin.later(days(102))).unwrap();
+        let records = journal.records.clone();
+        drop(journal);
+        let again = Journal::open(&path, begin.later(days(102))).unwrap();
+        assert_eq!(again.records, records);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

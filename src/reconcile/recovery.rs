@@ -187,7 +187,9 @@ impl Recovery<'_> {
         let head = repository.resolve("HEAD").ok()?;
         let journal = self.recorder.journal();
         let when = journal.records().iter().rev().find(|it| match &it.event {
-            Event::Fetched { commit } | Event::Activated { commit, .. } => *commit == head,
+            Event::Fetched { commit }
+            | Event::Activated { commit, .. }
+            | Event::Held { commit } => *commit == head,
             // A write that is held, such as by a pin, was neither fetched nor activated.
             Event::Pushing { writes } => writes.iter().any(|it| it.commit == head),
             _ => false,

@@ -148,6 +148,19 @@ impl Event {
     pub(in crate::reconcile) fn is_of_pins(&self) -> bool {
         matches!(self, Self::Pinned { .. } | Self::Resumed { .. })
     }
+
+    /// Returns whether it matters after a long time, as what was live when does.
+    pub(super) fn is_lasting(&self) -> bool {
+        !matches!(
+            self,
+            Self::Reported { .. }
+                | Self::HeadCheckBegan { .. }
+                | Self::HeadCheckStopped { .. }
+                | Self::HeadChecked { .. }
+                | Self::Pushing { .. }
+                | Self::Answered { .. }
+        )
+    }
 }
 
 /// What the forge shows of a valid commit's part in the answers of a daemon.

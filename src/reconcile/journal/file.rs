@@ -39,7 +39,7 @@ pub(super) enum Location {
     Gone,
 }
 
-/// The largest journal that is read; it is made short long before.
+/// The largest journal that is read; it is made shorter at a start long before.
 const MOST: u64 = 256 << 20;
 
 /// More room than any record needs that an operator waits for.
