@@ -16,6 +16,7 @@ mod parts;
 mod privacy;
 mod repair;
 mod reused;
+mod skipped;
 mod source_ends;
 mod unread_history;
 
@@ -47,7 +48,8 @@ pub use self::foreign::foreign_entry;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use self::packs::fuzz_join;
-pub use self::parts::{FetchedOthers, SkippedRef};
+pub use self::parts::FetchedOthers;
+pub use self::skipped::SkippedRef;
 
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]
@@ -131,7 +133,7 @@ impl Mirror {
     /// As [`Mirror::fetch_watched`]; what is wrong with others is logged.
     pub fn fetch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
         let fetched = self.fetch_watched(branch)?;
-        if self.others_moved()
+        if self.needs_others()
             && let Err(error) = self.fetch_others()
         {
             tracing::warn!(%error, "other refs are not fetched");
@@ -178,7 +180,7 @@ impl Mirror {
         let fetched = self.fetch_into(&fresh, branch)?;
         self.forget_skipped();
         // Before what is copied, which may have no history: that would not be fetched any more.
-        if let Err(error) = self.fetch_others_into(&fresh) {
+        if let Err(error) = self.fetch_others_into(&fresh, None) {
             tracing::warn!(%error, "other refs are not fetched");
         }
         self.keep_commits(&fresh, kept)?;

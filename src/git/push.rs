@@ -124,7 +124,7 @@ impl Mirror {
 
     /// Returns the error of a new branch: one that was made at the remote since the last fetch may be in its way.
     fn conflict_there(&self, own: &Repository, branch: &str, error: FetchError) -> PushError {
-        if let Err(error) = self.fetch_others() {
+        if let Err(error) = self.fetch_others_for(branch) {
             tracing::warn!(%error, "other refs are not fetched");
         }
         own.name_conflict(branch, PushError::Failed(error))

@@ -211,8 +211,8 @@ impl Fetcher {
             state.is_damaged()
         };
         // The commit may be on another branch, or among what is fetched again.
-        let others_moved = self.source.mirror().is_some_and(Mirror::others_moved);
-        let is_complete = !is_damaged && !others_moved;
+        let expects_others = self.source.mirror().is_some_and(Mirror::expects_others);
+        let is_complete = !is_damaged && !expects_others;
         let recovered = self.recorder.recovered_pin(|commit| match repository.presence(commit) {
             CommitPresence::Absent if !is_complete => CommitPresence::Unknown,
             found => found,

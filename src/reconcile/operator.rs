@@ -82,6 +82,9 @@ impl Operator {
     pub(super) fn request_fetch(&self, by: Attribution) {
         tracing::info!(actor = by.actor, reason = by.reason, "an operator requested a fetch");
         self.recorder.note(Event::FetchRequested { by });
+        if let Some(mirror) = self.source.mirror() {
+            mirror.retry_others();
+        }
         self.state.request_fetch(Trigger::Manual);
     }
 

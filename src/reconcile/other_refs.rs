@@ -2,10 +2,12 @@
 //! and the watched one is followed all the same.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::pull_requests::PullRequestChecker;
 use super::shared_state::SharedState;
 use super::source::Source;
+use super::state::ReconcileState;
 use super::status::Reason;
 use super::trigger::Trigger;
 use crate::git::{FetchedOthers, Mirror, SkippedRef};
@@ -28,28 +30,24 @@ pub(super) struct OtherRefs {
 }
 
 impl OtherRefs {
-    /// Requests a fetch of them if some have moved.
+    /// Requests a fetch of them if some have moved, or failed and are due again.
     pub(super) fn request(&self) {
-        if self.source.mirror().is_some_and(Mirror::others_moved) {
+        if self.source.mirror().is_some_and(Mirror::needs_others) {
             self.state.lock().other_refs_requested = true;
             self.state.notify();
         }
     }
 
-    /// Fetches them whenever it is requested, until the daemon stops.
+    /// Fetches them whenever it is requested or one that failed is due again, until the daemon stops.
     pub(super) fn run(&self) {
         let Some(mirror) = self.source.mirror() else { return };
         priority::yield_to_requests();
-        loop {
-            {
-                let mut state =
-                    self.state.wait_while(|it| !it.stopping && !it.other_refs_requested);
-                if state.stopping {
-                    return;
-                }
-                state.other_refs_requested = false;
-            }
-            match mirror.fetch_others() {
+        let mut until_retry = None;
+        while self.wait(until_retry) {
+            let fetched = mirror.fetch_others();
+            // Where the remote cannot be reached, the next successful fetch of the branch tries again.
+            until_retry = fetched.is_ok().then(|| mirror.until_retry()).flatten();
+            match fetched {
                 Ok(FetchedOthers { skipped, watched_moved }) => {
                     let is_pin_unsettled = {
                         let mut state = self.state.lock();
@@ -62,7 +60,6 @@ impl OtherRefs {
                 }
                 // The end interrupts it, and the next start fetches them.
                 Err(_) if self.state.lock().stopping => return,
-                // The next successful fetch of the branch tries again.
                 Err(error) => {
                     let message = format!("other refs are not fetched: {error}");
                     tracing::warn!("{message}");
@@ -73,6 +70,17 @@ impl OtherRefs {
                 pull_requests.request();
             }
         }
+    }
+
+    /// Waits for a request, or until one that failed is due again; returns whether to go on. Blocking.
+    fn wait(&self, until_retry: Option<Duration>) -> bool {
+        let waits = |it: &mut ReconcileState| !it.stopping && !it.other_refs_requested;
+        let mut state = match until_retry {
+            None => self.state.wait_while(waits),
+            Some(longest) => self.state.wait_while_for(longest, waits),
+        };
+        state.other_refs_requested = false;
+        !state.stopping
     }
 }
 

@@ -117,6 +117,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: heads::hangs,
     },
     Fault {
+        name: "commits::head-check-on-a-paused-machine",
+        promise: "the time for which a machine or a container is paused does not count for the deadline of a check",
+        injection: "SIGSTOP to the daemon and the process that checks a head, for longer than `--head-timeout`",
+        speed: Speed::Slow,
+        run: heads::is_paused,
+    },
+    Fault {
         name: "commits::head-that-ends-the-daemon",
         promise: "after three crashes during the check of a head the daemon gives it up; the next start answers",
         injection: "SIGKILL to the daemon during a check, and a journal with two more such checks",

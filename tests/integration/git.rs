@@ -8,6 +8,7 @@ mod reading;
 mod ref_storage;
 mod refetching;
 pub(crate) mod server;
+mod skipped;
 mod transports;
 
 /// Counts within the budget that holds unless settings say otherwise.

@@ -2,16 +2,20 @@
 //!
 //! They are fetched apart from the watched ref, so that it is followed whatever they are. One that
 //! cannot be fetched or kept never stops another: a batch that fails is halved until the ref that
-//! spoils it is found. That one is left out until it moves.
+//! spoils it is found. That one is left out until it moves. If its failure may pass, such as that of a network, it is
+//! fetched again after pauses that grow.
+#![expect(clippy::disallowed_methods, reason = "pauses are measured by the clock")]
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use git2::{ErrorClass, ErrorCode, Oid, Reference};
 use parking_lot::MutexGuard;
 
 use super::advertised::Advertised;
-use super::parts::{FetchedOthers, Others, SkippedRef, Wanted};
+use super::parts::{FetchedOthers, Others, Wanted};
+use super::skipped::SkippedRef;
 use super::{Brought, Mirror};
 use crate::git::failure::{FetchError, FetchFailure, failure_of};
 use crate::git::refs::WATCHED;
@@ -27,10 +31,39 @@ const NAMED: usize = 3;
 /// How many connections are made for one round; what is left waits for the next.
 const TRIES: usize = 48;
 
+/// How many refs that failed before are fetched alone in one round, if they cannot be fetched together.
+const ALONE: usize = 4;
+
 impl Mirror {
     /// Returns whether refs beside the watched one have moved since they were fetched.
     pub fn others_moved(&self) -> bool {
         self.others().moved
+    }
+
+    /// Returns whether refs beside the watched one are to be fetched: they have moved, or failed and are due again.
+    pub fn needs_others(&self) -> bool {
+        self.others_moved() || self.until_retry().is_some_and(|it| it.is_zero())
+    }
+
+    /// Returns whether refs beside the watched one may arrive soon: they have moved, or failed a few times only.
+    pub fn expects_others(&self) -> bool {
+        let others = self.others();
+        others.moved || others.skipped.has_recent()
+    }
+
+    /// Returns how long it takes until a ref that failed is fetched again; none if none is.
+    pub fn until_retry(&self) -> Option<Duration> {
+        self.others().skipped.until_due(Instant::now())
+    }
+
+    /// Has [`Mirror::fetch_others`] fetch refs again that failed, without the rest of their pauses.
+    pub fn retry_others(&self) {
+        self.others().skipped.make_due(Instant::now());
+    }
+
+    /// Returns why a ref of the remote is not fetched, by its full name.
+    pub fn skipped(&self, name: &str) -> Option<FetchError> {
+        self.others().skipped.error_of(name)
     }
 
     /// Fetches the refs beside the watched one.
@@ -39,7 +72,17 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be fetched from, whatever the ref.
     pub fn fetch_others(&self) -> Result<FetchedOthers, FetchError> {
-        self.fetch_others_into(&self.directory.repository())
+        self.fetch_others_into(&self.directory.repository(), None)
+    }
+
+    /// Fetches the refs beside the watched one that have moved, and one that a write waits for. Others that failed before
+    /// do not delay it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mirror::fetch_others`].
+    pub fn fetch_others_for(&self, name: &str) -> Result<FetchedOthers, FetchError> {
+        self.fetch_others_into(&self.directory.repository(), Some(name))
     }
 
     /// Forgets which refs were skipped: what was wrong with them may have been in the mirror, or on the way.
@@ -47,8 +90,13 @@ impl Mirror {
         self.others().skipped.clear();
     }
 
-    /// Fetches them into the mirror or into one that takes its place.
-    pub(super) fn fetch_others_into(&self, directory: &Path) -> Result<FetchedOthers, FetchError> {
+    /// Fetches them into the mirror or into one that takes its place. Of those that failed, it fetches the given one, or
+    /// those that are due.
+    pub(super) fn fetch_others_into(
+        &self,
+        directory: &Path,
+        only: Option<&str>,
+    ) -> Result<FetchedOthers, FetchError> {
         let repository = self.open_for_fetch(directory)?;
         let Brought { advertised, deepened } = {
             let attempt = Attempt::fetch(&self.remote, &self.options);
@@ -57,27 +105,69 @@ impl Mirror {
         };
         self.follow_deepened(deepened, &repository);
         let watched_moved = has_watched_moved(&repository, &advertised);
-        let wanted = self.wanted(&advertised);
-        let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
-        self.others().skipped.retain(|kept, _| names.contains(kept.as_str()));
-        let missing = self.missing(&repository, wanted);
+        let missing = missing(&repository, self.wanted(&advertised));
+        self.others().skipped.retain(&places(&missing));
+        let (failed, moved): (Vec<_>, Vec<_>) = {
+            let others = self.others();
+            missing.into_iter().partition(|it| others.skipped.contains(&it.kept, it.target))
+        };
         let mut round = FetchRound { tries: TRIES, skipped: Vec::new() };
-        let mut batches = missing.chunks(BATCH);
+        let mut batches = moved.chunks(BATCH);
         let brought = batches.try_for_each(|it| self.bring_batch(&repository, it, &mut round));
         log_skipped(&round.skipped);
         brought?;
+        self.others().moved = round.tries == 0;
+        self.retry(&repository, failed, only)?;
         let mut others = self.others();
-        others.moved = round.tries == 0;
         others.not_utf8 = self.wanted_not_utf8(&advertised);
         let odd = others.not_utf8.iter().map(|name| SkippedRef {
             name: name.clone(),
             failure: FetchFailure::UnusableRef,
             message: "its name is not UTF-8".to_owned(),
         });
-        let skipped = others.skipped.values().map(|(_, skipped)| skipped.clone()).chain(odd);
+        let skipped = others.skipped.iter().cloned().chain(odd);
         Ok(FetchedOthers { skipped: skipped.collect(), watched_moved })
     }
 
+    /// Fetches refs again that failed: together, and if that fails a few of them alone, those first that failed the fewest
+    /// times. However many refs fail, this takes at most three times as long as one connection may.
+    fn retry(
+        &self,
+        repository: &Repository,
+        failed: Vec<Wanted>,
+        only: Option<&str>,
+    ) -> Result<(), FetchError> {
+        let due = self.due(failed, only);
+        // Their first failure is in the log.
+        let mut round = FetchRound { tries: ALONE, skipped: Vec::new() };
+        if let [_, _, ..] = due.as_slice() {
+            match self.bring_together(repository, &due, &mut round) {
+                Err(error) if is_of_content(error.failure) => {}
+                ended => return ended,
+            }
+            let now = Instant::now();
+            due.iter().for_each(|it| self.others().skipped.postpone(&it.kept, now));
+        }
+        let until = Instant::now() + self.options.timeout;
+        for wanted in due.chunks(1).take(ALONE).take_while(|_| Instant::now() < until) {
+            self.bring_batch(repository, wanted, &mut round)?;
+        }
+        Ok(())
+    }
+
+    /// Returns which of the refs that failed are fetched now.
+    fn due(&self, failed: Vec<Wanted>, only: Option<&str>) -> Vec<Wanted> {
+        if let Some(only) = only {
+            return failed.into_iter().filter(|it| it.source == only).collect();
+        }
+        let (others, now) = (self.others(), Instant::now());
+        let with_failures = |it: Wanted| Some((others.skipped.due(&it.kept, now)?, it));
+        let mut due: Vec<(u32, Wanted)> = failed.into_iter().filter_map(with_failures).collect();
+        due.sort_by_key(|(failures, _)| *failures);
+        due.into_iter().take(BATCH).map(|(_, it)| it).collect()
+    }
+
+    /// Fetches refs by one connection, and if that fails for one of them, without it.
     fn bring_batch(
         &self,
         repository: &Repository,
@@ -86,23 +176,8 @@ impl Mirror {
     ) -> Result<(), FetchError> {
         let Some(left) = round.tries.checked_sub(1) else { return Ok(()) };
         round.tries = left;
-        let brought = {
-            let attempt = Attempt::fetch(&self.remote, &self.options);
-            let _entered = attempt.enter();
-            self.bring(&attempt, repository, |_| Ok((batch.to_vec(), ())))
-        };
-        match (brought, batch) {
-            (Ok((Brought { deepened, .. }, ())), _) => {
-                let refs = self.lock_refs();
-                for wanted in batch {
-                    if let Err(error) = keep(repository, wanted) {
-                        self.skip(wanted, error, round);
-                    }
-                }
-                drop(refs);
-                self.follow_deepened(deepened, repository);
-                Ok(())
-            }
+        match (self.bring_together(repository, batch, round), batch) {
+            (Ok(()), _) => Ok(()),
             (Err(error), _) if !is_of_content(error.failure) => Err(error),
             (Err(error), [wanted]) => {
                 self.skip(wanted, error, round);
@@ -116,12 +191,36 @@ impl Mirror {
         }
     }
 
+    /// Fetches refs by one connection.
+    fn bring_together(
+        &self,
+        repository: &Repository,
+        batch: &[Wanted],
+        round: &mut FetchRound,
+    ) -> Result<(), FetchError> {
+        let (Brought { deepened, .. }, ()) = {
+            let attempt = Attempt::fetch(&self.remote, &self.options);
+            let _entered = attempt.enter();
+            self.bring(&attempt, repository, |_| Ok((batch.to_vec(), ())))?
+        };
+        let refs = self.lock_refs();
+        for wanted in batch {
+            match keep(repository, wanted) {
+                Ok(()) => self.others().skipped.remove(&wanted.kept),
+                Err(error) => self.skip(wanted, error, round),
+            }
+        }
+        drop(refs);
+        self.follow_deepened(deepened, repository);
+        Ok(())
+    }
+
     fn skip(&self, wanted: &Wanted, error: FetchError, round: &mut FetchRound) {
         let Wanted { source, kept, target } = wanted;
         let FetchError { failure, message } = error;
         let skipped = SkippedRef { name: source.clone(), failure, message };
         round.skipped.push(skipped.clone());
-        self.others().skipped.insert(kept.clone(), (*target, skipped));
+        self.others().skipped.insert(kept, *target, skipped, Instant::now());
     }
 
     /// Returns the refs that the mirror keeps, each with its name here.
@@ -158,17 +257,6 @@ impl Mirror {
             .collect()
     }
 
-    /// Returns the refs that are not here as they are at the remote; those skipped are left out.
-    fn missing(&self, repository: &Repository, wanted: Vec<Wanted>) -> Vec<Wanted> {
-        let others = self.others();
-        let is_missing = |it: &Wanted| {
-            let known = repository.inner().refname_to_id(&it.kept).ok();
-            let skipped = others.skipped.get(&it.kept).map(|(target, _)| *target);
-            known != Some(it.target) && skipped != Some(it.target)
-        };
-        wanted.into_iter().filter(is_missing).collect()
-    }
-
     /// Forgets refs that are gone from the remote.
     pub(super) fn prune(
         &self,
@@ -201,20 +289,30 @@ impl Mirror {
         advertised: &Advertised,
         wanted: Vec<Wanted>,
     ) {
+        let mut others = self.others();
         // One that was skipped and is gone is not to be named any more.
-        let is_there = |kept: &str, target: Oid| {
-            wanted.iter().any(|it| it.kept == kept && it.target == target)
-        };
-        let is_outdated =
-            self.others().skipped.iter().any(|(kept, (target, _))| !is_there(kept, *target));
-        let is_outdated = is_outdated || self.others().not_utf8 != self.wanted_not_utf8(advertised);
-        let missing = self.missing(repository, wanted);
-        self.others().moved = is_outdated || !missing.is_empty();
+        let is_outdated = !others.skipped.are_in(&places(&wanted))
+            || others.not_utf8 != self.wanted_not_utf8(advertised);
+        let mut missing = missing(repository, wanted).into_iter();
+        let moved = missing.any(|it| !others.skipped.contains(&it.kept, it.target));
+        others.moved = is_outdated || moved;
     }
 
     fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock()
     }
+}
+
+/// Returns the refs that are not in the mirror as they are at the remote.
+fn missing(repository: &Repository, wanted: Vec<Wanted>) -> Vec<Wanted> {
+    let is_missing =
+        |it: &Wanted| repository.inner().refname_to_id(&it.kept).ok() != Some(it.target);
+    wanted.into_iter().filter(is_missing).collect()
+}
+
+/// Returns where refs are, by their names in the mirror.
+fn places(wanted: &[Wanted]) -> HashSet<(&str, Oid)> {
+    wanted.iter().map(|it| (it.kept.as_str(), it.target)).collect()
 }
 
 /// Returns whether the watched ref is elsewhere at the remote than where it was fetched.
@@ -260,15 +358,33 @@ fn keep(repository: &Repository, wanted: &Wanted) -> Result<(), FetchError> {
     match object.peel_to_commit() {
         Ok(_) => {}
         Err(error) if is_of_system(&error) => return Ok(()),
+        Err(error) if error.code() == ErrorCode::NotFound => {
+            return Err(FetchError::new(FetchFailure::CorruptObjects, error.message()));
+        }
         Err(_) => return Err(unusable("it does not name a commit")),
     }
     match inner.reference(&wanted.kept, wanted.target, true, "fetch") {
         Ok(_) => Ok(()),
         Err(error) if error.code() == ErrorCode::Locked => Ok(()),
-        // The names of some refs are too long for a file: that is an error of the system as well.
         Err(error) if failure_of(&error) == FetchFailure::DiskFull => Ok(()),
+        Err(error) if is_of_system(&error) && !is_of_name(&error) => {
+            Err(FetchError::new(FetchFailure::Other, error.message()))
+        }
         Err(error) => Err(unusable(error.message())),
     }
+}
+
+/// How the system says that no file can have a name (`ENAMETOOLONG` and `EILSEQ`, also as musl has them).
+const OF_NAMES: [&str; 4] = [
+    "File name too long",
+    "Filename too long",
+    "Invalid or incomplete multibyte or wide character",
+    "Illegal byte sequence",
+];
+
+/// Returns whether an error of the system is about the name of a ref, whatever else the machine does.
+fn is_of_name(error: &git2::Error) -> bool {
+    OF_NAMES.iter().any(|it| error.message().ends_with(it))
 }
 
 /// Returns whether the system is why something cannot be read now: it says nothing of the ref.

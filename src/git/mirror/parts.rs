@@ -1,24 +1,12 @@
 //! What a mirror remembers of its refs and packs.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use git2::Oid;
 use parking_lot::Mutex;
 
-use crate::git::failure::FetchFailure;
-
-/// A ref that is not fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SkippedRef {
-    /// Its full name at the remote.
-    pub name: String,
-    /// What is wrong with it.
-    pub failure: FetchFailure,
-    /// The same for people.
-    pub message: String,
-}
+use super::skipped::{SkippedRef, SkippedRefs};
 
 /// What came of fetching the refs beside the watched one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +29,7 @@ pub(super) struct Wanted {
 /// What is known of the refs beside the watched one.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    /// By the name in the mirror: what the ref named when it was skipped.
-    pub(super) skipped: BTreeMap<String, (Oid, SkippedRef)>,
+    pub(super) skipped: SkippedRefs,
     /// The names of those that are not UTF-8, as they are shown.
     pub(super) not_utf8: Vec<String>,
     /// Whether some have moved since they were fetched.

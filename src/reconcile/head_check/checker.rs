@@ -64,6 +64,28 @@ const SLICE: Duration = Duration::from_millis(100);
 /// How many characters of a complaint are shown.
 const COMPLAINT: usize = 200;
 
+/// How much time a check has left. While this process is stopped, as with its machine or its container, the check is
+/// stopped as well: that time does not count.
+#[derive(Clone, Copy, Debug)]
+struct TimeLeft {
+    left: Duration,
+    /// Up to when the time is counted.
+    counted: Instant,
+}
+
+impl TimeLeft {
+    /// Counts the time since the last call, which is one slice later at most unless this process is stopped; returns what is
+    /// left.
+    fn count(&mut self, now: Instant) -> Duration {
+        /// The most that counts at once: on a busy machine, a slice takes longer.
+        const MOST: Duration = SLICE.saturating_mul(2);
+        let passed = now.saturating_duration_since(self.counted).min(MOST);
+        self.counted = now;
+        self.left = self.left.saturating_sub(passed);
+        self.left
+    }
+}
+
 impl HeadChecker {
     /// Checks a commit in a process of its own. Blocking.
     ///
@@ -75,12 +97,12 @@ impl HeadChecker {
         head: Head<'_>,
         is_stopping: &dyn Fn() -> bool,
     ) -> Result<HeadVerdict, CheckFailure> {
-        let until = Instant::now() + self.timeout;
         let mut group = self.start(head).map_err(CheckFailure::NotStarted)?;
+        let mut time = TimeLeft { left: self.timeout, counted: Instant::now() };
         let mut verdict = Vec::new();
         if let Some(mut output) = group.child().stdout.take() {
             loop {
-                let left = until.saturating_duration_since(Instant::now());
+                let left = time.count(Instant::now());
                 if left.is_zero() {
                     return Err(CheckFailure::TimedOut(self.timeout));
                 }
@@ -102,8 +124,16 @@ impl HeadChecker {
             }
         }
         // The output is closed, so the process has ended or is about to.
-        let left = until.saturating_duration_since(Instant::now());
-        let ended = group.wait(left);
+        let ended = loop {
+            let left = time.count(Instant::now());
+            let ended = group.wait(left.min(SLICE));
+            if ended.is_some() || left.is_zero() {
+                break ended;
+            }
+            if is_stopping() {
+                return Err(CheckFailure::Stopping);
+            }
+        };
         let complaint = group.complaint();
         let Some(status) = ended else { return Err(CheckFailure::TimedOut(self.timeout)) };
         if !status.success() {
@@ -218,7 +248,24 @@ mod tests {
             let said = check(&checker(script, short), &|| false);
             assert_eq!(said, Err("the check took longer than 300ms".to_owned()));
         }
-        let said = check(&checker("sleep 1000", Duration::from_hours(1)), &|| true);
-        assert_eq!(said, Err("the daemon is stopping".to_owned()));
+        for script in ["sleep 1000", "exec >&-; sleep 1000"] {
+            let said = check(&checker(script, Duration::from_hours(1)), &|| true);
+            assert_eq!(said, Err("the daemon is stopping".to_owned()), "{script}");
+        }
+    }
+
+    #[test]
+    fn the_time_for_which_the_daemon_was_stopped_does_not_count() {
+        let millis = Duration::from_millis;
+        let mut now = Instant::now();
+        let mut time = TimeLeft { left: millis(500), counted: now };
+        let mut later = |passed| {
+            now += passed;
+            time.count(now)
+        };
+        assert_eq!(later(millis(100)), millis(400));
+        assert_eq!(later(Duration::from_hours(1)), millis(200));
+        assert_eq!(later(millis(150)), millis(50));
+        assert_eq!(later(millis(100)), millis(0));
     }
 }

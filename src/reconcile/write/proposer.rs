@@ -11,7 +11,7 @@ use super::queue::QueuedWrite;
 use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
-use crate::git::{Mirror, PushError, ReadError, ResolveError};
+use crate::git::{PushError, ReadError, ResolveError};
 use crate::model::{CommitId, hex};
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::shared_state::SharedState;
@@ -188,7 +188,10 @@ impl Proposer {
     /// Returns where a branch of the remote is, by its full name: a tag may have the short one.
     fn head_of(&self, tip: &Tip, branch: &str) -> Result<CommitId, WriteError> {
         // A reviewer may have pushed to it.
-        let is_outdated = self.source.mirror().is_some_and(Mirror::others_moved);
+        let is_outdated = self
+            .source
+            .mirror()
+            .is_some_and(|it| it.others_moved() || it.skipped(branch).is_some());
         match tip.repository.resolve(branch) {
             Ok(head) if !is_outdated => return Ok(head),
             Err(ResolveError::Unreadable(error)) => return Err(self.unreadable(&error)),
@@ -196,7 +199,10 @@ impl Proposer {
             Ok(_) | Err(ResolveError::Unknown(_)) => {}
         }
         if let Some(mirror) = self.source.mirror() {
-            mirror.fetch_others().map_err(WriteError::unfetched)?;
+            mirror.fetch_others_for(branch).map_err(WriteError::unfetched)?;
+            if let Some(error) = mirror.skipped(branch) {
+                return Err(WriteError::unfetched(error));
+            }
         }
         tip.repository.resolve(branch).map_err(|error| match error {
             ResolveError::Unreadable(error) => self.unreadable(&error),

@@ -111,6 +111,10 @@ fn stop(process: &str) {
     Command::new("kill").args(["-STOP", process]).stderr(Stdio::null()).status().ok();
 }
 
+fn resume(process: &str) {
+    Command::new("kill").args(["-CONT", process]).status().unwrap();
+}
+
 /// Returns the process that a daemon has check a head, once its limits hold.
 fn check_of(daemon: &Daemon) -> Option<PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.id())).ok()?;
@@ -191,6 +195,25 @@ pub(super) fn hangs() -> Seen {
     assert_eq!(stub.status(&head, VALIDATE).0, "success");
     assert_eq!(live(&daemon), Some(first));
     Seen::Held(format!("{said}; SIGTERM ends the check, and the next daemon makes it"))
+}
+
+pub(super) fn is_paused() -> Seen {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    let stub = Stub::start(Vec::new());
+    let daemon = world.start(&stub, "github", &[&HEADS[..], &["--head-timeout", "20s"]].concat());
+    wait_for(&daemon, &first);
+    let (head, process) = stop_a_check(&world, &daemon, &values(20_000));
+    let id = daemon.id().to_string();
+    stop(&id);
+    std::thread::sleep(Duration::from_secs(25));
+    // As the processes of a machine, they go on in any order: the check is the later one.
+    resume(&id);
+    std::thread::sleep(Duration::from_millis(500));
+    resume(process.file_name().unwrap().to_str().unwrap());
+    let (state, said) = stub.status(&head, VALIDATE);
+    assert_eq!(state, "success", "{said}");
+    Seen::Held(format!("{said}, after a pause of 25 s at a deadline of 20 s"))
 }
 
 pub(super) fn ends_the_daemon() -> Seen {
