@@ -61,8 +61,8 @@ pub use repository::{
     ResolveError, RevisionError, RevisionFault, StagedEntry,
 };
 pub use signature::{
-    Base, KeyFiles, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
-    check_openpgp_keys,
+    Base, KeyFiles, Sightings, SignatureFault, Signer, Verification, VerifyMode,
+    check_allowed_signers, check_openpgp_keys,
 };
 pub use transport::{check_known_hosts, check_private_key};
 pub use tree::{FilesError, TreeEntry};

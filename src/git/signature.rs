@@ -15,7 +15,7 @@ use super::repository::Repository;
 use crate::config::read_bounded_text;
 use crate::model::CommitId;
 
-pub use signed::{FirstSeen, SignatureFault, Signer};
+pub use signed::{SeenAt, Sightings, SignatureFault, Signer};
 
 /// Whose commits may be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Verification {
         repository: &Repository,
         head: CommitId,
         base: Base<'_>,
-        seen: FirstSeen<'_>,
+        seen: SeenAt<'_>,
     ) -> Result<Option<Signer>, SignatureFault> {
         if self.mode == VerifyMode::Off {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Verification {
         repository: &Repository,
         head: CommitId,
         verified: &[CommitId],
-        seen: FirstSeen<'_>,
+        seen: SeenAt<'_>,
     ) -> Result<(), SignatureFault> {
         let unreadable = |source| SignatureFault::UnreadableCommit { commit: head, source };
         // Found out once, and only where a commit fails.
@@ -130,7 +130,7 @@ impl Verification {
         &self,
         repository: &Repository,
         commit: CommitId,
-        seen: FirstSeen<'_>,
+        seen: SeenAt<'_>,
     ) -> Result<Signer, SignatureFault> {
         let signed = Signed::read(repository, commit, seen)?;
         if signed.signature.contains("-----BEGIN SSH SIGNATURE-----") {

@@ -84,7 +84,7 @@ impl Builder {
             }
             Err(fault) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
-                self.reject_signature(job.commit, &fault);
+                self.reject_signature(job.commit, fault);
                 self.fall_back_if_resumed(&repository, job.commit);
             }
         }
@@ -164,7 +164,8 @@ impl Builder {
         if !falls_back {
             return;
         }
-        let behind = repository.log(head, LONGEST).unwrap_or_default();
+        self.verifier.note_fallback();
+        let behind = repository.readable_log(head, LONGEST);
         let older = behind.into_iter().skip(1).take_while(|it| Some(*it) != live);
         for commit in older {
             let verified = self.verifier.verify(repository, commit, Trust::Begin);
@@ -213,6 +214,9 @@ impl Builder {
         }
         let failed = FailedCommit::as_a_whole(commit, Stage::Load, problem);
         self.reject(failed, Reason::CorruptObjects);
+        if let Ok(repository) = self.source.repository() {
+            self.fall_back_if_resumed(&repository, commit);
+        }
     }
 
     /// Rejects the candidate that made the builder panic, so that the next one is built.
@@ -222,8 +226,12 @@ impl Builder {
         self.reject(FailedCommit::as_a_whole(commit, Stage::Load, &why), Reason::Panicked);
     }
 
-    fn reject_signature(&self, commit: CommitId, fault: &SignatureFault) {
-        self.reject(FailedCommit::as_a_whole(commit, Stage::Verify, fault), reason_of(fault));
+    fn reject_signature(&self, commit: CommitId, fault: SignatureFault) {
+        let reason = reason_of(&fault);
+        tracing::error!(%commit, error = %fault, ?reason, "the commit is rejected");
+        self.recorder.note_rejected(commit, Stage::Verify);
+        self.state.lock().signature_rejected(commit, fault);
+        self.state.notify();
     }
 
     fn reject_invalid(&self, rejected: &Arc<Rejected>) {

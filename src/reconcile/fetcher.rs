@@ -189,6 +189,7 @@ impl Fetcher {
         let signed = live.and_then(|live| self.signed(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
         self.settle_pin(repository);
+        self.verify_waiting(repository);
         let following = self.following(repository, head, trigger, began);
         {
             let (mut state, now) = (self.state.lock(), Now::read());
@@ -281,19 +282,34 @@ impl Fetcher {
         Some(signed).filter(|it| it.as_ref().err().and_then(SignatureFault::read_error).is_none())
     }
 
-    /// Returns whether the keys decide otherwise about a candidate than they did: a key was added or removed, or the
-    /// file of keys can be read again.
+    /// Returns whether the keys decide otherwise about a candidate than they did, or may do so about what a resume
+    /// activates behind it: a key was added or removed, or the file of keys can be read again.
     fn new_verdict(&self, repository: &Repository, head: CommitId) -> bool {
-        let (was_rejected, is_held) = {
+        let (rejected, is_held, lacks_fallback) = {
             let state = self.state.lock();
-            (state.was_refused_unsigned(head), state.held() == Some(head))
+            let rejected = state.signature_fault(head).cloned();
+            (rejected, state.held() == Some(head), state.lacks_fallback(head))
         };
-        if !was_rejected && !is_held {
+        if lacks_fallback && self.verifier.has_other_keys_for_fallback() {
+            return true;
+        }
+        if rejected.is_none() && !is_held {
             return false;
         }
         match self.verifier.verify(repository, head, Trust::Begin) {
-            Ok(_) => was_rejected,
-            Err(fault) => is_held && fault.read_error().is_none(),
+            Ok(_) => rejected.is_some(),
+            // One that is rejected for something else says so.
+            Err(fault) => fault.read_error().is_none() && rejected != Some(fault),
+        }
+    }
+
+    /// Applies changes of the keys to the commit that waits behind a candidate that is not valid.
+    fn verify_waiting(&self, repository: &Repository) {
+        let Some(commit) = self.state.lock().waiting_if_signed() else { return };
+        let verified = self.verifier.verify(repository, commit, Trust::Begin);
+        // Damage says nothing of signatures.
+        if verified.as_ref().err().and_then(SignatureFault::read_error).is_none() {
+            self.state.lock().waiting_verified(commit, verified.is_ok());
         }
     }
 
@@ -307,6 +323,7 @@ impl Fetcher {
             return;
         }
         let Ok(repository) = self.source.repository() else { return };
+        self.verify_waiting(&repository);
         let signed = live.and_then(|it| Some((it, self.signed(&repository, it)?)));
         let changed = candidate.filter(|it| self.new_verdict(&repository, *it));
         self.state.lock().verified_again(signed, changed);

@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::activator::Activator;
 use super::clock::Now;
 use super::fetcher::Fetcher;
-use super::journal::{Event, Stage};
+use super::journal::Event;
 use super::outcome::Outcome;
 use super::recorder::{Recorder, RecoveredPin};
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
-use super::state::{Cause, SourceKind, reason_of};
+use super::state::{Cause, SourceKind};
 use super::status::{FailedCommit, ObservedCommit};
 use super::verifier::{Trust, Verifier};
 use crate::git::{CommitPresence, Repository, SignatureFault};
@@ -163,10 +163,9 @@ impl Recovery<'_> {
                 return Err(format!("its signature cannot be checked: {source}"));
             }
             Err(fault) => {
-                let failed = FailedCommit::as_a_whole(commit, Stage::Verify, &fault);
-                let reason = reason_of(&fault);
-                self.state.lock().recovery_failed(failed, reason, Instant::now());
-                return Err(fault.to_string());
+                let reason = fault.to_string();
+                self.state.lock().recovery_failed(commit, fault, Instant::now());
+                return Err(reason);
             }
         };
         match self.store.build(repository, &verified) {

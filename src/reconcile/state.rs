@@ -81,6 +81,8 @@ pub(super) struct ReconcileState {
     published: u64,
     pub(super) check_ins: CheckInsTrouble,
     verified: Option<Result<Signer, SignatureFault>>,
+    /// The commit behind a candidate that waits no longer for an operator: its key was removed.
+    unsigned_waiting: Option<CommitId>,
     /// Why the branch is to be fetched now.
     pub(super) requested_fetch: Option<Trigger>,
     pub(super) stopping: bool,
@@ -126,6 +128,8 @@ pub(super) struct Candidate {
     waiting: Option<CommitId>,
     /// Why it could not be read, while it is built again.
     unread: Option<(FailedCommit, Reason)>,
+    /// What is wrong with its signature, if it was rejected for that.
+    fault: Option<SignatureFault>,
 }
 
 /// What is live where a candidate is not valid.
@@ -141,7 +145,8 @@ impl Candidate {
     /// Returns a candidate that waits for the builder.
     fn new(commit: CommitId, trigger: Trigger, since: Instant) -> Self {
         let (progress, fallback) = (Progress::Pending, Fallback::Live);
-        Self { commit, trigger, since, progress, fallback, waiting: None, unread: None }
+        let (waiting, unread, fault) = (None, None, None);
+        Self { commit, trigger, since, progress, fallback, waiting, unread, fault }
     }
 
     /// Returns why it was rejected, also while it is built again since it could not be read.
@@ -256,6 +261,7 @@ impl ReconcileState {
             published: 0,
             check_ins: CheckInsTrouble::default(),
             verified: None,
+            unsigned_waiting: None,
             requested_fetch: None,
             stopping: false,
             conditions: BTreeMap::new(),
@@ -291,6 +297,12 @@ impl ReconcileState {
     /// Returns the valid commit that waits for an operator or for the remote: the candidate, or the one behind a
     /// candidate that is not valid, which a resume makes live.
     pub(super) fn waiting(&self) -> Option<CommitId> {
+        let is_signed = |it: &CommitId| self.unsigned_waiting != Some(*it);
+        self.held().or_else(|| self.waiting_if_signed().filter(is_signed))
+    }
+
+    /// Returns the commit that waits as long as its signature is good.
+    pub(super) fn waiting_if_signed(&self) -> Option<CommitId> {
         let candidate = self.candidate.as_ref()?;
         let is_held = matches!(candidate.progress, Progress::Held);
         // An ancestor of the live commit waited for the remote alone.

@@ -15,8 +15,8 @@ use super::live::LiveSnapshots;
 use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use crate::git::{
-    Base, CommitPresence, KeyFiles, ObjectFault, Repository, SignatureFault, Signer, Verification,
-    VerifyMode,
+    Base, CommitPresence, KeyFiles, ObjectFault, Repository, Sightings, SignatureFault, Signer,
+    Verification, VerifyMode,
 };
 use crate::model::CommitId;
 
@@ -63,6 +63,8 @@ pub(super) struct Verifier {
     live: Arc<LiveSnapshots>,
     state: Arc<SharedState>,
     verified: Mutex<VerifiedHistories>,
+    /// The keys by which a resume last looked for a valid commit.
+    fallback_keys: Mutex<KeyFiles>,
 }
 
 /// Commits whose whole history is verified. Anyone may have asked for them, and few were live, so they count only as
@@ -102,7 +104,8 @@ impl Verifier {
         live: Arc<LiveSnapshots>,
         state: Arc<SharedState>,
     ) -> Self {
-        Self { verification, recorder, live, state, verified: Mutex::default() }
+        let (verified, fallback_keys) = (Mutex::default(), Mutex::default());
+        Self { verification, recorder, live, state, verified, fallback_keys }
     }
 
     pub(super) fn mode(&self) -> VerifyMode {
@@ -134,7 +137,7 @@ impl Verifier {
                 Trust::Begin if named == 0 => Base::Trusted,
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
-            let seen = |it| self.first_seen(repository, it);
+            let seen = |it| self.sightings(repository, it);
             let checked = self.verification.check(repository, commit, base, &seen);
             let signer = checked.inspect_err(|fault| self.note_damage(fault))?;
             // Keys that changed meanwhile may have verified one commit and not another.
@@ -157,9 +160,20 @@ impl Verifier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Option<Signer>, SignatureFault> {
-        let seen = |it| self.first_seen(repository, it);
+        let seen = |it| self.sightings(repository, it);
         let checked = self.verification.check(repository, commit, Base::Trusted, &seen);
         checked.inspect_err(|fault| self.note_damage(fault))
+    }
+
+    /// Notes by which keys a resume searches for a valid commit.
+    pub(super) fn note_fallback(&self) {
+        *self.fallback_keys.lock() = self.verification.key_files();
+    }
+
+    /// Returns whether the keys have changed since a resume searched for a valid commit.
+    pub(super) fn has_other_keys_for_fallback(&self) -> bool {
+        self.mode() != VerifyMode::Off
+            && *self.fallback_keys.lock() != self.verification.key_files()
     }
 
     /// Has the next fetch fetch everything again if objects are damaged.
@@ -209,17 +223,20 @@ impl Verifier {
         }
     }
 
-    /// Returns when a commit was first seen here: with the first head of the branch that contains it,
-    /// or now.
-    fn first_seen(&self, repository: &Repository, commit: CommitId) -> Timestamp {
+    /// Returns when a commit was here: when it was the head or became live, with the first head of the branch that
+    /// contains it, and now.
+    fn sightings<'r>(&self, repository: &'r Repository, commit: CommitId) -> Sightings<'r> {
         let heads = self.recorder.journal().seen();
-        if let Some((time, _)) = heads.iter().find(|(_, head)| *head == commit) {
-            return *time;
-        }
-        // Where the branch only grew, every head after the first that has the commit has it too; after a
-        // rewrite a later one may be found, which is on the safe side.
-        let lacks = |head: CommitId| !repository.is_ancestor(commit, head).unwrap_or(false);
-        let first = heads.partition_point(|(_, head)| lacks(*head));
-        heads.get(first).map_or_else(Timestamp::now, |(time, _)| *time)
+        let own: Vec<Timestamp> =
+            heads.iter().filter(|(_, head)| *head == commit).map(|(time, _)| *time).collect();
+        let contained = move || {
+            // Where the branch only grew, every head after the first that has the commit has it too; after a
+            // rewrite a later one may be found, which is on the safe side.
+            let lacks = |head: CommitId| !repository.is_ancestor(commit, head).unwrap_or(false);
+            let first = heads.partition_point(|(_, head)| lacks(*head));
+            heads.get(first).map(|(time, _)| *time)
+        };
+        let earlier = own.into_iter().chain(std::iter::once_with(contained).flatten());
+        Sightings::new(earlier, Timestamp::now())
     }
 }

@@ -139,13 +139,24 @@ impl Repository {
     ///
     /// Returns an error if a commit cannot be read.
     pub fn log(&self, from: CommitId, limit: usize) -> Result<Vec<CommitId>, ReadError> {
-        let mut walk = Vec::new();
+        self.first_parents(from).take(limit).collect()
+    }
+
+    fn first_parents(&self, from: CommitId) -> impl Iterator<Item = Result<CommitId, ReadError>> {
         let mut next = Some(from);
-        while let Some(id) = next.filter(|_| walk.len() < limit) {
-            walk.push(id);
-            next = self.find_commit(id)?.parent_ids().next().map(id_of);
-        }
-        Ok(walk)
+        std::iter::from_fn(move || {
+            let id = next.take()?;
+            let commit = self.find_commit(id);
+            Some(commit.map(|it| {
+                next = it.parent_ids().next().map(id_of);
+                id
+            }))
+        })
+    }
+
+    /// Returns at most so many commits as far as they can be read, newest first, along first parents.
+    pub fn readable_log(&self, from: CommitId, limit: usize) -> Vec<CommitId> {
+        self.first_parents(from).map_while(Result::ok).take(limit).collect()
     }
 
     /// Returns the newest commits that changed a file, along the first parents of a commit: at most so many, among

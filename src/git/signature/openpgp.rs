@@ -4,13 +4,16 @@ mod key_file;
 mod self_signed;
 
 use jiff::Timestamp;
-use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey};
+use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
 use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
 
 use self::self_signed::{SelfSigned, has_lapsed};
 use super::signed::{SignatureFault, Signed, Signer};
+
+/// By how many seconds the clock of a signer may be ahead of this machine's: a day.
+const CLOCKS_DIFFER: i64 = 24 * 60 * 60;
 
 /// Checks an OpenPGP signature against armoured public keys.
 pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, SignatureFault> {
@@ -25,10 +28,6 @@ pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, Signature
     }
     let issuer = issuer(signature).ok_or_else(|| signed.invalid("it names no key"))?;
     let made = created(signature).ok_or_else(|| signed.invalid("it names no time"))?;
-    // As for keys: the signer chooses the time that a signature names.
-    if has_lapsed(signature, signed.first_seen()) {
-        return Err(signed.invalid("it had expired when the commit was first seen here"));
-    }
     let mut refusal = None;
     for key in key_file::read(keys).map_err(|fault| signed.unreadable_keys(fault))? {
         match try_key(signed, &detached, made, &issuer, &key) {
@@ -99,11 +98,6 @@ fn try_key(
         Ok(own) => own,
         Err(reason) => return refuse(reason),
     };
-    // A signer chooses the time that a signature names, so the key must be valid at both.
-    let seen = signed.first_seen();
-    let Ok(own_then) = SelfSigned::read(key, seen) else {
-        return refuse("it had expired when the commit was first seen here");
-    };
     let key_made = subkey.map_or(primary.created_at(), |it| it.key.created_at());
     if made.as_second() < i64::from(key_made.as_secs()) {
         return refuse("it is younger than the signature");
@@ -115,16 +109,44 @@ fn try_key(
             if let Err(reason) = own.check(subkey, made) {
                 return refuse(reason);
             }
-            if own_then.check(subkey, seen).is_err() {
-                return refuse("its subkey had expired when the commit was first seen here");
-            }
             detached.verify(&subkey.key, &signed.content)
         }
     };
     if let Err(error) = verified {
         return Some(Err(signed.invalid(error)));
     }
+    // A signer chooses the time that a signature names, so all must be valid when the commit was here, too.
+    let fault_at = |time| fault_when_seen(signed, &detached.signature, issuer, key, subkey, time);
+    if let Some(fault) = signed.sightings().fault(fault_at) {
+        return Some(Err(fault));
+    }
     Some(Ok(Signer { name: own.name(), key: issuer.to_string() }))
+}
+
+/// Returns what had expired, or had not been made yet, at a time when the commit was here.
+fn fault_when_seen(
+    signed: &Signed<'_>,
+    signature: &Signature,
+    issuer: &Issuer,
+    key: &SignedPublicKey,
+    subkey: Option<&SignedPublicSubKey>,
+    time: Timestamp,
+) -> Option<SignatureFault> {
+    let refuse = |reason: &str| Some(signed.not_allowed(issuer.to_string(), reason));
+    if has_lapsed(signature, time) {
+        return Some(signed.invalid("it had expired when the commit was first seen here"));
+    }
+    let key_made = subkey.map_or(key.primary_key.created_at(), |it| it.key.created_at());
+    if time.as_second() + CLOCKS_DIFFER < i64::from(key_made.as_secs()) {
+        return refuse("it was not made yet when the commit was first seen here");
+    }
+    let Ok(own) = SelfSigned::read(key, time) else {
+        return refuse("it had expired when the commit was first seen here");
+    };
+    if subkey.is_some_and(|it| own.check(it, time).is_err()) {
+        return refuse("its subkey had expired when the commit was first seen here");
+    }
+    None
 }
 
 fn created(signature: &Signature) -> Option<Timestamp> {

@@ -81,8 +81,41 @@ impl SignatureFault {
     }
 }
 
-/// Tells when a commit was first seen here: the times in a commit are its author's to choose.
-pub type FirstSeen<'a> = &'a dyn Fn(CommitId) -> Timestamp;
+/// Tells when a commit was here: the times in a commit are its author's to choose.
+pub type SeenAt<'a> = &'a dyn Fn(CommitId) -> Sightings<'a>;
+
+/// The times at which a commit was here, by the clock of this machine.
+///
+/// The clock may have been wrong at any of them. A key need only be valid at one, but wholly so: a time before its
+/// start and one after its end make no time between them.
+pub struct Sightings<'a> {
+    earlier: Box<dyn Iterator<Item = Timestamp> + 'a>,
+    now: Timestamp,
+}
+
+impl fmt::Debug for Sightings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sightings").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Sightings<'a> {
+    /// Returns the times of a commit that was seen before, the first one first, and is here now.
+    pub fn new(earlier: impl Iterator<Item = Timestamp> + 'a, now: Timestamp) -> Self {
+        Self { earlier: Box::new(earlier), now }
+    }
+
+    /// Returns the first of the faults if there is one at each of the times.
+    pub(super) fn fault<F>(self, fault_at: impl Fn(Timestamp) -> Option<F>) -> Option<F> {
+        let mut first = None;
+        for time in self.earlier {
+            let fault = fault_at(time)?;
+            first.get_or_insert(fault);
+        }
+        let last = fault_at(self.now)?;
+        first.or(Some(last))
+    }
+}
 
 /// A commit without its signature, and the signature.
 pub(super) struct Signed<'a> {
@@ -91,14 +124,14 @@ pub(super) struct Signed<'a> {
     pub(super) content: Vec<u8>,
     /// When it was made, by its committer's clock: keys have their times.
     pub(super) time: Timestamp,
-    pub(super) seen: FirstSeen<'a>,
+    pub(super) seen: SeenAt<'a>,
 }
 
 impl<'a> Signed<'a> {
     pub(super) fn read(
         repository: &Repository,
         commit: CommitId,
-        seen: FirstSeen<'a>,
+        seen: SeenAt<'a>,
     ) -> Result<Self, SignatureFault> {
         let unreadable = |source| SignatureFault::UnreadableCommit { commit, source };
         let time = repository.commit(commit).map_err(unreadable)?.time;
@@ -121,8 +154,8 @@ impl<'a> Signed<'a> {
         }
     }
 
-    /// Returns when the commit was first seen here.
-    pub(super) fn first_seen(&self) -> Timestamp {
+    /// Returns when the commit was here.
+    pub(super) fn sightings(&self) -> Sightings<'a> {
         (self.seen)(self.commit)
     }
 

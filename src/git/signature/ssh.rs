@@ -28,7 +28,7 @@ pub(super) fn check(signed: &Signed<'_>, allowed: &str) -> Result<Signer, Signat
         if entry.key.key_data() != key.key_data() {
             continue;
         }
-        match entry.refuses(signed.time, &|| signed.first_seen()) {
+        match entry.refuses(signed.time, &|| signed.sightings()) {
             None => return Ok(Signer { name: entry.principals, key: fingerprint }),
             Some(why) => why.clone_into(&mut reason),
         }

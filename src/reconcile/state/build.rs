@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{Candidate, Fallback, Progress, ReconcileState};
 use crate::git::SignatureFault;
 use crate::model::CommitId;
+use crate::reconcile::journal::Stage;
 use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
@@ -15,6 +16,14 @@ pub(in crate::reconcile) struct BuildJob {
     pub(in crate::reconcile) trigger: Trigger,
     /// When it was first announced or seen.
     pub(in crate::reconcile) since: Instant,
+}
+
+impl Candidate {
+    fn reject_signature(&mut self, fault: SignatureFault) {
+        let failed = FailedCommit::as_a_whole(self.commit, Stage::Verify, &fault);
+        self.progress = Progress::Failed(failed, reason_of(&fault));
+        self.fault = Some(fault);
+    }
 }
 
 impl ReconcileState {
@@ -52,7 +61,29 @@ impl ReconcileState {
     pub(in crate::reconcile) fn build_failed(&mut self, failed: FailedCommit, reason: Reason) {
         if let Some(candidate) = self.candidate.as_mut().filter(|it| it.commit == failed.commit) {
             candidate.progress = Progress::Failed(failed, reason);
+            candidate.fault = None;
         }
+    }
+
+    /// The candidate was rejected for its signature or one in its history.
+    pub(in crate::reconcile) fn signature_rejected(
+        &mut self,
+        commit: CommitId,
+        fault: SignatureFault,
+    ) {
+        if let Some(candidate) = self.candidate.as_mut().filter(|it| it.commit == commit) {
+            candidate.reject_signature(fault);
+        }
+    }
+
+    /// Returns why a candidate was rejected, if that was for a signature.
+    pub(in crate::reconcile) fn signature_fault(
+        &self,
+        commit: CommitId,
+    ) -> Option<&SignatureFault> {
+        let is_rejected = |it: &&Candidate| matches!(it.progress, Progress::Failed(..));
+        let candidate = self.candidate.as_ref().filter(is_rejected);
+        candidate.filter(|it| it.commit == commit)?.fault.as_ref()
     }
 
     /// A commit could not be read before and can be now: if the builder still has it, it waits for the builder again.
@@ -86,15 +117,22 @@ impl ReconcileState {
             .is_some_and(|it| it.commit == rejected && it.fallback == Fallback::NewestValid)
     }
 
+    /// Returns whether a candidate was rejected although an operator resumed, so that the newest valid commit behind it is
+    /// to be live, and there is none.
+    pub(in crate::reconcile) fn lacks_fallback(&self, commit: CommitId) -> bool {
+        self.falls_back(commit) && self.last_failed().is_some()
+    }
+
     /// A commit was live before the restart and is rejected now.
     pub(in crate::reconcile) fn recovery_failed(
         &mut self,
-        failed: FailedCommit,
-        reason: Reason,
+        commit: CommitId,
+        fault: SignatureFault,
         since: Instant,
     ) {
-        let candidate = Candidate::new(failed.commit, Trigger::Startup, since);
-        self.candidate = Some(candidate.with(Progress::Failed(failed, reason)));
+        let mut candidate = Candidate::new(commit, Trigger::Startup, since);
+        candidate.reject_signature(fault);
+        self.candidate = Some(candidate);
     }
 
     pub(super) fn is_candidate(&self, commit: CommitId) -> bool {

@@ -11,7 +11,6 @@ use super::{
 use crate::git::{FetchError, SignatureFault, Signer};
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
-use crate::reconcile::journal::Stage;
 use crate::reconcile::policy::OnRewrite;
 use crate::reconcile::schedule;
 use crate::reconcile::status::{ObservedCommit, Reason};
@@ -60,7 +59,7 @@ pub(in crate::reconcile) struct Following<'a> {
     pub(in crate::reconcile) resumed_at: Option<CommitId>,
     /// The pinned commit if it has arrived and is not live yet: the mirror was lost.
     pub(in crate::reconcile) pinned_late: Option<CommitId>,
-    /// Whether a head that was rejected for its signature has a good one now, or one that waits no longer has one.
+    /// Whether the keys decide otherwise about the candidate, or about what a resume activates behind it.
     pub(in crate::reconcile) has_new_verdict: bool,
 }
 
@@ -103,7 +102,9 @@ impl ReconcileState {
             self.verified = verdict.transpose();
         }
         if let Some(commit) = changed
-            && (self.was_refused_unsigned(commit) || self.held() == Some(commit))
+            && (self.signature_fault(commit).is_some()
+                || self.held() == Some(commit)
+                || self.lacks_fallback(commit))
             && let Some(candidate) = &mut self.candidate
         {
             candidate.progress = Progress::Pending;
@@ -155,9 +156,9 @@ impl ReconcileState {
         };
     }
 
-    /// Returns whether a commit is a candidate that was rejected for its signature.
-    pub(in crate::reconcile) fn was_refused_unsigned(&self, commit: CommitId) -> bool {
-        self.last_failed().is_some_and(|it| it.commit == commit && it.stage == Stage::Verify)
+    /// The signature of a commit that waits was checked again: it waits only while that is good.
+    pub(in crate::reconcile) fn waiting_verified(&mut self, commit: CommitId, is_signed: bool) {
+        self.unsigned_waiting = (!is_signed).then_some(commit);
     }
 
     /// Decides whether the builder gets a head of the branch, and whether it may be live then. Returns
@@ -230,7 +231,7 @@ impl ReconcileState {
     /// Returns the valid commit that waits and that a head contains; the head itself only while its signature is good.
     fn waiting_before(&self, head: CommitId, following: &Following<'_>) -> Option<CommitId> {
         let is_refused = following.has_new_verdict && self.held() == Some(head);
-        let waiting = self.waiting().filter(|it| !(is_refused && *it == head));
+        let waiting = self.waiting_if_signed().filter(|it| !(is_refused && *it == head));
         waiting.filter(|it| following.ancestry.is_ancestor(*it, head))
     }
 

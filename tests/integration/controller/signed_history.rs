@@ -238,3 +238,119 @@ fn a_rejected_head_stays_so_where_the_commit_that_answers_is_damaged() {
     wait_until_rejected(&daemon, &head, "SignatureMissing");
     assert_eq!(live(&daemon), Some(first));
 }
+
+/// Has the journal of a daemon that has ended say that a commit was seen at another time.
+fn set_seen(keys: &Keys, commit: &str, time: &str) {
+    let journal = keys.signed.path().join("data/journal");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let lines = text.lines().map(|line| match line.contains(commit) {
+        true => format!("{{\"time\":\"{time}T00:00:00Z\"{}\n", &line[line.find(',').unwrap()..]),
+        false => format!("{line}\n"),
+    });
+    let changed: String = lines.collect();
+    assert_ne!(changed, text);
+    std::fs::write(journal, changed).unwrap();
+}
+
+#[test]
+fn a_clock_that_was_wrong_rejects_no_commit_once_it_is_right() {
+    for (options, seen, is_allowed) in [
+        ("valid-before=\"20980101Z\"", "2099-01-01", true),
+        ("valid-after=\"20200101Z\"", "2001-01-01", true),
+        ("valid-after=\"20200101Z\",valid-before=\"20200102Z\"", "2001-01-01", false),
+    ] {
+        let Some(keys) = Keys::new() else { return };
+        keys.allow(&[&keys.eve]);
+        let first = keys.commit("first", &keys.eve);
+        let daemon = keys.start();
+        wait_for(&daemon, &first);
+        let second = keys.commit("second", &keys.ada);
+        wait_until_rejected(&daemon, &second, "SignerNotAllowed");
+        assert_eq!(daemon.terminate(), 0);
+        set_seen(&keys, &second, seen);
+        keys.allow(&[&keys.ada, &keys.eve]);
+        let allowed = keys.signed.path().join("allowed");
+        let text = std::fs::read_to_string(&allowed).unwrap();
+        std::fs::write(&allowed, text.replacen("* ", &format!("* {options} "), 1)).unwrap();
+        let daemon = keys.start();
+        if is_allowed {
+            wait_for(&daemon, &second);
+        } else {
+            wait_until_rejected(&daemon, &second, "SignerNotAllowed");
+        }
+    }
+}
+
+/// Has a daemon hold a rewritten branch, and returns the live commit and the one that waits. It is of Eve's key, and
+/// without an ancestor that is valid.
+fn hold_rewrite(keys: &Keys, key: &Path) -> (Daemon, String, String) {
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &first);
+    keys.signed.git(&["checkout", "--quiet", "--orphan", "side"]);
+    let waiting = keys.commit("waiting", key);
+    keys.signed.git(&["branch", "--force", "main", &waiting]);
+    daemon.wait_until("it is held", |it| has(it, "PromotionHeld"));
+    (daemon, first, waiting)
+}
+
+#[test]
+fn a_resume_activates_a_commit_whose_key_is_added_later() {
+    let Some(keys) = Keys::new() else { return };
+    let (daemon, first, waiting) = hold_rewrite(&keys, &keys.eve);
+    let unsigned = keys.signed.commit("unsigned", Key::None);
+    keys.signed.git(&["branch", "--force", "main", &unsigned]);
+    wait_until_rejected(&daemon, &unsigned, "SignatureMissing");
+    assert!(has(&daemon, "PromotionHeld"));
+    keys.allow(&[&keys.ada]);
+    daemon.wait_until("it waits no longer", |it| !has(it, "PromotionHeld"));
+    keys.allow(&[&keys.ada, &keys.eve]);
+    daemon.wait_until("it waits again", |it| has(it, "PromotionHeld"));
+    keys.allow(&[&keys.ada]);
+    daemon.wait_until("it waits no longer", |it| !has(it, "PromotionHeld"));
+    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+    wait_until_rejected(&daemon, &unsigned, "SignatureMissing");
+    assert_eq!(live(&daemon), Some(first));
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &waiting);
+}
+
+#[test]
+fn a_resume_activates_the_newest_valid_commit_behind_a_damaged_head() {
+    let Some(keys) = Keys::new() else { return };
+    let (daemon, first, waiting) = hold_rewrite(&keys, &keys.ada);
+    let head = keys.commit("head", &keys.ada);
+    let tree = keys.signed.git(&["rev-parse", "HEAD^{tree}"]);
+    let object = format!("repository/.git/objects/{}/{}", &tree[..2], &tree[2..]);
+    std::fs::remove_file(keys.signed.path().join(object)).unwrap();
+    keys.signed.git(&["update-ref", "refs/heads/main", &head]);
+    daemon.wait_until("it cannot be read", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == head
+    });
+    assert_eq!(live(&daemon), Some(first));
+    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+    wait_for(&daemon, &waiting);
+}
+
+#[test]
+fn the_status_says_what_is_wrong_with_a_signature_now() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &first);
+    std::fs::remove_file(keys.signed.path().join("allowed")).unwrap();
+    let second = keys.commit("second", &keys.eve);
+    let said = wait_until_rejected(&daemon, &second, "SignatureInvalid");
+    assert!(said.contains("No such file"), "{said}");
+    keys.allow(&[&keys.ada]);
+    daemon.wait_until("the file is read", |it| {
+        let status = it.get("/controller/status").json();
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        conditions.iter().any(|it| it["reason"] == "SignerNotAllowed")
+    });
+    let said = wait_until_rejected(&daemon, &second, "SignerNotAllowed");
+    assert!(said.ends_with("it is not in the file of allowed signers"), "{said}");
+    assert_eq!(live(&daemon), Some(first));
+}

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::super::signed::Sightings;
 use super::*;
 use crate::model::CommitId;
 
@@ -117,7 +118,14 @@ impl Drop for Gpg {
 }
 
 fn verify(keys: &str, signature: &str) -> Result<Signer, SignatureFault> {
-    let seen = |_: CommitId| "2026-01-01T00:00:00Z".parse().unwrap();
+    verify_at(keys, signature, "2026-01-01", "2026-01-01")
+}
+
+/// Verifies a signature of a commit that was seen at a time, and is here now.
+fn verify_at(keys: &str, signature: &str, seen: &str, now: &str) -> Result<Signer, SignatureFault> {
+    let at = |date: &str| format!("{date}T00:00:00Z").parse().unwrap();
+    let (earlier, now) = (at(seen), at(now));
+    let seen = |_: CommitId| Sightings::new(std::iter::once(earlier), now);
     let signed = Signed {
         commit: "00000000000000000000000000000000000000aa".parse().unwrap(),
         signature: signature.to_owned(),
@@ -234,4 +242,48 @@ fn a_signature_has_times_of_its_own() {
     // The clocks of developers are not ours, and a later time makes no key valid.
     let late = gpg.sign("20270201T000000", "ada", &[]);
     gpg.check("in the future", &keys, &late, None);
+}
+
+#[test]
+fn a_key_must_be_valid_at_one_of_the_times_when_the_commit_was_here() {
+    let Some(gpg) = Gpg::new() else { return };
+    let ada = gpg.make_key("ada", "1y");
+    let signed_by_key = gpg.sign("20240201T000000", "ada", &[]);
+    gpg.make_key("bob", "never");
+    let for_a_year = ["--default-sig-expire", "330d"];
+    let signed_for_a_year = gpg.sign("20240201T000000", "bob", &for_a_year);
+    let cut = gpg.make_key("cut", "never");
+    gpg.at("20240102T000000", &["--quick-add-key", &cut, "ed25519", "sign", "1y"]);
+    let signed_by_subkey = gpg.sign("20240201T000000", "cut", &[]);
+    let keys = gpg.export("");
+    assert!(!ada.is_empty());
+    let late = Some("had expired when the commit was first seen here");
+    let early = Some("it was not made yet when the commit was first seen here");
+    for (name, signature) in
+        [("key", &signed_by_key), ("signature", &signed_for_a_year), ("subkey", &signed_by_subkey)]
+    {
+        for (seen, now, refused) in [
+            // It has expired since, the clock was ahead, the commit is a late one, all is valid.
+            ("2024-06-01", "2026-06-01", None),
+            ("2026-06-01", "2024-06-01", None),
+            ("2025-06-01", "2026-06-01", late),
+            ("2024-06-01", "2024-07-01", None),
+            // The clock was behind, is behind, both, by as much as clocks differ.
+            ("2020-01-01", "2024-06-01", None),
+            ("2024-06-01", "2020-01-01", None),
+            ("2020-01-01", "2020-01-01", early),
+            ("2023-12-31", "2023-12-31", (name == "subkey").then_some("").and(early)),
+            // Two times at which nothing is valid make none between them.
+            ("1970-01-01", "2026-06-01", early),
+            ("2026-06-01", "1970-01-01", late),
+        ] {
+            let fault = verify_at(&keys, signature, seen, now).err().map(|it| it.to_string());
+            let is_expected = match (&fault, refused) {
+                (None, None) => true,
+                (Some(fault), Some(reason)) => fault.ends_with(reason),
+                _ => false,
+            };
+            assert!(is_expected, "{name} {seen} {now}: {fault:?}");
+        }
+    }
 }

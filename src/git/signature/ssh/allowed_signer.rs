@@ -8,6 +8,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use russh::keys::PublicKey;
 
+use super::super::signed::Sightings;
 use super::pattern_list::PatternList;
 
 /// What git signs with.
@@ -36,13 +37,14 @@ impl AllowedSigner {
         Ok(Self { principals: principals.to_owned(), key, options })
     }
 
-    /// Returns why the key may not have signed a commit that was made and first seen at these times.
+    /// Returns why the key may not have signed a commit that was made and seen at these times.
     ///
-    /// A committer chooses the time that a commit names, so the key must be valid at both.
-    pub(super) fn refuses(
+    /// A committer chooses the time that a commit names, so the key must be valid then and at one of the times when the
+    /// commit was here.
+    pub(super) fn refuses<'s>(
         &self,
         made: Timestamp,
-        seen: &dyn Fn() -> Timestamp,
+        seen: &dyn Fn() -> Sightings<'s>,
     ) -> Option<&'static str> {
         // As git does: each element of the list is tried as the name of the signer.
         let list = PatternList::new(&self.principals);
@@ -102,7 +104,11 @@ impl SignerOptions {
         if is_set { Err(format!("the option `{name}` is there twice")) } else { Ok(()) }
     }
 
-    fn refuses(&self, made: Timestamp, seen: &dyn Fn() -> Timestamp) -> Option<&'static str> {
+    fn refuses<'s>(
+        &self,
+        made: Timestamp,
+        seen: &dyn Fn() -> Sightings<'s>,
+    ) -> Option<&'static str> {
         let is_for_git = |list: &String| PatternList::new(list).matches(NAMESPACE);
         if !self.namespaces.as_ref().is_none_or(is_for_git) {
             return Some("it is not allowed for git");
@@ -112,18 +118,21 @@ impl SignerOptions {
         }
         let too_early = |time| self.valid_after.is_some_and(|from| time < from);
         let too_late = |time| self.valid_before.is_some_and(|until| time > until);
-        let seen = seen();
         if too_early(made) {
-            Some("it was not valid yet when the commit was made")
-        } else if too_late(made) {
-            Some("it was not valid any more when the commit was made")
-        } else if too_early(seen) {
-            Some("it was not valid yet when the commit was first seen here")
-        } else if too_late(seen) {
-            Some("it was not valid any more when the commit was first seen here")
-        } else {
-            None
+            return Some("it was not valid yet when the commit was made");
         }
+        if too_late(made) {
+            return Some("it was not valid any more when the commit was made");
+        }
+        seen().fault(|time| {
+            if too_early(time) {
+                Some("it was not valid yet when the commit was first seen here")
+            } else if too_late(time) {
+                Some("it was not valid any more when the commit was first seen here")
+            } else {
+                None
+            }
+        })
     }
 }
 
@@ -223,6 +232,10 @@ fn time_in(text: &str, end: ValidityEnd, here: TimeZone) -> Result<Timestamp, St
 mod tests {
     use super::*;
 
+    fn sightings(earlier: &[Timestamp], now: Timestamp) -> Sightings<'_> {
+        Sightings::new(earlier.iter().copied(), now)
+    }
+
     const KEY: &str =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
 
@@ -248,7 +261,7 @@ mod tests {
                 AllowedSigner::parse(&line).unwrap_or_else(|fault| panic!("{line}: {fault}"));
             assert_eq!(entry.principals, principals, "{line}");
             let time = "2026-01-01T00:00:00Z".parse().unwrap();
-            assert_eq!(entry.refuses(time, &|| time), refused, "{line}");
+            assert_eq!(entry.refuses(time, &|| sightings(&[], time)), refused, "{line}");
         }
     }
 
@@ -292,7 +305,40 @@ mod tests {
                 Some("it was not valid any more when the commit was made"),
             ),
         ] {
-            assert_eq!(entry.refuses(at(made), &|| at(seen)), refused, "{made} {seen}");
+            let (earlier, now) = ([at(seen)], at(seen));
+            let found = entry.refuses(at(made), &|| sightings(&earlier, now));
+            assert_eq!(found, refused, "{made} {seen}");
+        }
+    }
+
+    #[test]
+    fn a_key_must_be_valid_at_one_of_the_times_when_the_commit_was_here() {
+        let early = Some("it was not valid yet when the commit was first seen here");
+        let late = Some("it was not valid any more when the commit was first seen here");
+        let (start, end) = ("valid-after=\"20250101Z\"", "valid-before=\"20260101Z\"");
+        let both = &format!("{start},{end}");
+        for (options, seen, now, refused) in [
+            // It has ended since, the clock was ahead, the commit is a late one, the key lasts.
+            (end, "2025-06-01", "2027-06-01", None),
+            (end, "2027-06-01", "2025-06-01", None),
+            (end, "2026-06-01", "2027-06-01", late),
+            (end, "2025-06-01", "2025-07-01", None),
+            // It has begun since, the clock is behind, the key has not begun, and is valid.
+            (start, "2024-06-01", "2025-06-01", None),
+            (start, "2025-06-01", "2024-06-01", None),
+            (start, "2024-06-01", "2024-07-01", early),
+            (start, "2025-06-01", "2025-07-01", None),
+            // A clock that was behind makes no time at which the key was valid, nor does one that was ahead.
+            (both, "2024-06-01", "2026-06-01", early),
+            (both, "2026-06-01", "2024-06-01", late),
+            (both, "2024-06-01", "2025-06-01", None),
+            (both, "2026-06-01", "2025-06-01", None),
+        ] {
+            let entry = AllowedSigner::parse(&format!("* {options} {KEY}")).unwrap();
+            let at = |date: &str| format!("{date}T00:00:00Z").parse::<Timestamp>().unwrap();
+            let (made, earlier) = (at("2025-05-01"), [at(seen)]);
+            let found = entry.refuses(made, &|| sightings(&earlier, at(now)));
+            assert_eq!(found, refused, "{options} {seen} {now}");
         }
     }
 
@@ -403,7 +449,8 @@ mod tests {
         let now = Timestamp::from_second(1_790_000_000).unwrap();
         for (line, verdict) in LINES {
             let line = line.replace("KEY", KEY);
-            let allowed = AllowedSigner::parse(&line).map(|it| it.refuses(now, &|| now));
+            let allowed =
+                AllowedSigner::parse(&line).map(|it| it.refuses(now, &|| sightings(&[], now)));
             assert_eq!(allowed == Ok(None), *verdict == Allowed, "{line}: {allowed:?}");
         }
     }
