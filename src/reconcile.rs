@@ -28,6 +28,7 @@
 
 // The way of a commit
 mod activator;
+mod ancestry;
 mod blame;
 mod build;
 mod build_queue;

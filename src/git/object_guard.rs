@@ -152,7 +152,7 @@ fn functions() -> raw::git_odb_backend {
 
 /// The directories of objects of a repository, each once: alternates may name each other.
 #[derive(Default)]
-struct ObjectDirectories {
+pub(super) struct ObjectDirectories {
     found: Vec<PathBuf>,
     /// How many lines of alternates were read.
     lines: usize,
@@ -160,7 +160,7 @@ struct ObjectDirectories {
 
 impl ObjectDirectories {
     /// Returns a directory of objects and its alternates.
-    fn of(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    pub(super) fn of(directory: &Path) -> Result<Vec<PathBuf>, String> {
         let mut directories = Self::default();
         directories.add(directory, directory, 0)?;
         Ok(directories.found)

@@ -3,7 +3,7 @@
 use super::failure::{FetchError, FetchFailure};
 use super::push_error::PushError;
 use super::push_report::PushReport;
-use super::repository::Repository;
+use super::repository::{ReadError, Repository};
 use crate::model::CommitId;
 
 /// Where the branch is shown after a push.
@@ -40,18 +40,23 @@ impl ShownBranch {
         pushed: CommitId,
         expected: CommitId,
     ) -> Self {
-        let leads = |from, to| repository.is_ancestor(from, to).unwrap_or(false);
-        if leads(pushed, shown) {
-            Self::Ours
-        } else if shown == expected {
-            Self::Expected
-        } else if leads(expected, shown) {
-            Self::Overtaken
-        } else if leads(shown, expected) {
-            Self::Behind
-        } else {
-            Self::Other
-        }
+        let leads = |from, to| repository.shows_ancestor(from, to);
+        let found = || {
+            Ok(if leads(pushed, shown)? {
+                Self::Ours
+            } else if shown == expected {
+                Self::Expected
+            } else if leads(expected, shown)? {
+                Self::Overtaken
+            } else if leads(shown, expected)? {
+                Self::Behind
+            } else {
+                Self::Other
+            })
+        };
+        found().unwrap_or_else(|error: ReadError| {
+            Self::Unknown(FetchError::new(FetchFailure::Other, error.to_string()))
+        })
     }
 
     /// Returns where a branch of a repository of this machine is; none is expected where it is a new one.

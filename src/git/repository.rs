@@ -2,6 +2,7 @@
 
 mod error;
 mod history;
+mod readable;
 mod revision;
 mod uncommitted;
 

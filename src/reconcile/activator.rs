@@ -134,7 +134,7 @@ impl Activation<'_> {
         match allowed {
             Ok(()) => activator.swap(repository, snapshot, cause.trigger(), since),
             Err(Withheld::Pinned(_) | Withheld::Held) => activator.recorder.note_held(commit),
-            Err(Withheld::Superseded(_) | Withheld::Stopping) => {}
+            Err(Withheld::Superseded(_) | Withheld::Stopping | Withheld::Unread) => {}
         }
         allowed
     }

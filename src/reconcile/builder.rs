@@ -139,7 +139,7 @@ impl Builder {
         match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
             Ok(()) | Err(Withheld::Stopping) => {}
             Err(Withheld::Superseded(by)) => self.note_superseded(commit, by),
-            Err(Withheld::Pinned(_) | Withheld::Held) => {
+            Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
                 tracing::info!(%commit, "the commit is valid and held");
             }
         }

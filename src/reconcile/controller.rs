@@ -178,7 +178,9 @@ impl Controller {
 
     /// Requests a fetch, and more of them until the remote shows a commit.
     pub fn expect_commit(&self, commit: Option<CommitId>) {
-        self.stages.state.expect_commit(commit);
+        let Some(commit) = commit else { return self.request_fetch(Trigger::Webhook) };
+        let was_head = self.stages.recorder.journal().was_seen(commit);
+        self.stages.state.expect_commit(commit, was_head);
     }
 
     /// Ends what is under way with the remote, pushes included: their time is up.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::ancestry::RepositoryAncestry;
 use super::clock::Now;
 use super::journal::Event;
 use super::other_refs::OtherRefs;
@@ -15,12 +16,13 @@ use super::refetch::refetch_if_due;
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
-use super::state::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict, SourceKind};
+use super::state::{FetchBegan, FetchedHead, Following, NotAccepted, SignatureVerdict, SourceKind};
 use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
 use crate::git::{
-    CommitPresence, FetchError, FetchFailure, Mirror, Repository, SignatureFault, VerifyMode,
+    CommitPresence, FetchError, FetchFailure, Mirror, ReadError, Repository, SignatureFault,
+    VerifyMode,
 };
 use crate::model::CommitId;
 use crate::priority;
@@ -132,18 +134,26 @@ impl Fetcher {
             outcome.map_err(FetchFailure::reason),
             began_at.elapsed(),
         );
-        match fetched {
+        let accepted = match fetched {
             Ok(fetched) if is_behind => {
                 self.state.request_fetch(trigger);
                 let message = format!("it shows {}, which is behind the live commit", fetched.head);
-                Err(FetchError { failure: FetchFailure::OlderThanLive, message })
+                return Err(FetchError { failure: FetchFailure::OlderThanLive, message });
             }
-            Ok(fetched) => {
+            Ok(fetched) => match self.accept(&fetched, trigger, began) {
                 // Where a write was published since the fetch began, what it found is older than the
                 // live commit.
-                if self.accept(&fetched, trigger, began).is_err() {
+                Err(NotAccepted::Outdated) => {
                     self.state.request_fetch(trigger);
+                    Ok(())
                 }
+                Err(NotAccepted::Unread(error)) => Err(unread(&error)),
+                Ok(_) => Ok(()),
+            },
+            Err(error) => Err(error),
+        };
+        match accepted {
+            Ok(()) => {
                 if let Some(pull_requests) = &self.pull_requests {
                     pull_requests.request();
                 }
@@ -175,31 +185,37 @@ impl Fetcher {
         fetched: &Fetched,
         trigger: Trigger,
         began: FetchBegan,
-    ) -> Result<(), Outdated> {
+    ) -> Result<bool, NotAccepted> {
         let Fetched { repository, head } = fetched;
         let (head, live, moved) = {
             let state = self.state.lock();
             state.check_current(began)?;
             (*head, state.live(), state.head() != Some(*head))
         };
-        if moved && self.recorder.journal().live() != Some(head) {
+        if moved && !self.is_noted(head) {
             self.recorder.note(Event::Fetched { commit: head });
         }
         // A removed key counts for the live commit, too.
         let signed = live.and_then(|live| self.signed(repository, live));
-        let fetched = FetchedHead { began, head, ancestry: repository, signed };
         self.settle_pin(repository);
         self.verify_waiting(repository);
-        let following = self.following(repository, head, trigger, began);
-        {
+        let ancestry = &RepositoryAncestry::of(repository);
+        let fetched = FetchedHead { began, head, ancestry, signed };
+        let following = self.following(repository, ancestry, head, trigger, began);
+        let accepted = {
             let (mut state, now) = (self.state.lock(), Now::read());
             // In one step: a writer that sees the new head must see what becomes of it.
-            state.fetched(fetched, now)?;
-            state.follow(&following, now)?;
-        }
+            state.accept(fetched, &following, now)
+        };
         // Also where no candidate is left: a writer may wait for the decision about the one before.
         self.state.notify();
-        Ok(())
+        accepted
+    }
+
+    /// Returns whether the journal says that the branch is at a commit: it may do so before the commit is accepted.
+    fn is_noted(&self, head: CommitId) -> bool {
+        let journal = self.recorder.journal();
+        journal.live() == Some(head) || journal.head() == Some(head)
     }
 
     /// Decides about a pin that the journal lost, once it is known whether the repository has its commit.
@@ -226,14 +242,15 @@ impl Fetcher {
     /// Follows the head that an earlier run fetched.
     pub(super) fn follow_recovered(&self, repository: &Repository, observed: ObservedCommit) {
         let began = self.state.lock().published();
-        let following = self.following(repository, observed.commit, Trigger::Startup, began);
-        let has_candidate = {
-            let mut state = self.state.lock();
-            state.recovered_head(observed);
-            state.follow(&following, Now::read())
-        };
-        if has_candidate == Ok(true) {
-            self.state.notify();
+        let (ancestry, head) = (&RepositoryAncestry::of(repository), observed.commit);
+        let following = self.following(repository, ancestry, head, Trigger::Startup, began);
+        let accepted = self.state.lock().accept_recovered(observed, &following, Now::read());
+        match accepted {
+            Ok(true) => self.state.notify(),
+            Ok(false) | Err(NotAccepted::Outdated) => {}
+            Err(NotAccepted::Unread(error)) => {
+                tracing::warn!(%error, "the next fetch decides whether the head that was fetched before answers");
+            }
         }
     }
 
@@ -241,7 +258,8 @@ impl Fetcher {
     /// then.
     fn following<'r>(
         &self,
-        repository: &'r Repository,
+        repository: &Repository,
+        ancestry: &'r RepositoryAncestry<'_>,
         head: CommitId,
         trigger: Trigger,
         began: FetchBegan,
@@ -256,7 +274,7 @@ impl Fetcher {
             began,
             head,
             trigger,
-            ancestry: repository,
+            ancestry,
             live_last,
             followed_last,
             accepted,
@@ -338,4 +356,9 @@ impl Fetcher {
         }
         wait
     }
+}
+
+/// Returns what the status says where the history that decides cannot be read: it is fetched again soon.
+fn unread(error: &ReadError) -> FetchError {
+    FetchError { failure: FetchFailure::Other, message: error.to_string() }
 }

@@ -83,10 +83,8 @@ impl SharedState {
     }
 
     /// Requests a fetch, and more of them until the remote shows a commit.
-    pub(super) fn expect_commit(&self, commit: Option<CommitId>) {
-        if let Some(commit) = commit {
-            self.lock().expect_commit(commit, Now::read());
-        }
+    pub(super) fn expect_commit(&self, commit: CommitId, was_head: bool) {
+        self.lock().expect_commit(commit, was_head, Now::read());
         self.request_fetch(Trigger::Webhook);
     }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::state::{Ancestry, SourceKind};
+use super::state::SourceKind;
 use super::status::Reason;
 use crate::git::{
     FetchError, FetchFailure, Mirror, MirrorOptions, ObjectFault, OpenError, Repository,
@@ -239,10 +239,4 @@ impl Source {
 /// Returns the full name of a ref; a short name is a branch.
 fn full_name(name: String) -> String {
     if name.starts_with("refs/") { name } else { format!("refs/heads/{name}") }
-}
-
-impl Ancestry for Repository {
-    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
-        Self::is_ancestor(self, ancestor, descendant).unwrap_or(false)
-    }
 }

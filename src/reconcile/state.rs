@@ -4,6 +4,7 @@
 //! when; what has to be done next is returned or read from here. The conditions of the status are
 //! computed from this value alone.
 
+mod accept;
 mod activation;
 mod build;
 mod conditions;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+pub(super) use self::accept::NotAccepted;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict};
@@ -30,11 +32,11 @@ use super::clock::Now;
 use super::policy::{OnRewrite, OnStale, Policy};
 use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use super::trigger::Trigger;
-use crate::git::{FetchFailure, SignatureFault, Signer};
+use crate::git::{FetchFailure, ReadError, SignatureFault, Signer};
 use crate::model::CommitId;
 
 /// What the stages of the loop found, and what operators and clients asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ReconcileState {
     policy: Policy,
     source: SourceKind,
@@ -101,9 +103,12 @@ pub(super) enum SourceKind {
 
 /// Which commits contain which.
 pub(super) trait Ancestry {
-    /// Returns whether one commit is the other or an ancestor of it; a history that cannot be read
-    /// shows no ancestors.
+    /// Returns whether one commit is the other or an ancestor of it. What [`Self::unread`] then returns keeps it from being
+    /// known.
     fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool;
+
+    /// Returns what of the history could not be read so far: nothing is to be decided by its answers.
+    fn unread(&self) -> Option<&ReadError>;
 }
 
 /// What is wrong with the store of check-ins.
@@ -116,7 +121,7 @@ pub struct CheckInsTrouble {
 }
 
 /// The newest commit, on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) commit: CommitId,
     pub(super) trigger: Trigger,
@@ -172,7 +177,7 @@ impl Candidate {
 }
 
 /// How far a candidate has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Progress {
     /// It waits for the builder.
     Pending,
@@ -215,6 +220,8 @@ pub(super) struct Expected {
     pub(super) commit: CommitId,
     since: Instant,
     tries: usize,
+    /// Whether a force-push may have taken it off the branch: then the remote need not show it again.
+    may_be_gone: bool,
 }
 
 /// How fresh the answers are.
@@ -422,6 +429,8 @@ impl ReconcileState {
         let left = self.pin.take().map(|it| it.commit);
         self.left_pin = left.or(self.left_pin).filter(|it| self.live == Some(*it));
         self.behind = None;
+        // A rewrite that is followed is acknowledged.
+        self.rewritten = self.rewritten.filter(|_| self.live != self.head());
         if let Some(rewrite) = &mut self.rewritten {
             rewrite.accepted = true;
         }

@@ -175,7 +175,7 @@ pub enum ObjectFault {
 }
 
 impl ReadError {
-    pub(in crate::git) fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
         let (what, reason) = (what.into(), reason.into());
         Self { what, done: "read", reason, fault: ObjectFault::Other }
     }

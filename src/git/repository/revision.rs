@@ -55,7 +55,17 @@ impl Repository {
 
     /// Returns whether the repository has a commit, by its id.
     pub fn presence(&self, commit: CommitId) -> CommitPresence {
-        match self.resolve(&commit.to_string()) {
+        let resolve = || self.resolve(&commit.to_string());
+        let found = resolve();
+        let found = match found {
+            Err(ResolveError::Unknown(_)) if self.check_readable().is_err() => {
+                return CommitPresence::Unknown;
+            }
+            // It may have been unreadable until then.
+            Err(ResolveError::Unknown(_)) => resolve(),
+            found => found,
+        };
+        match found {
             Ok(_) => CommitPresence::Present,
             Err(ResolveError::Unknown(_)) => CommitPresence::Absent,
             Err(ResolveError::Unreadable(_)) => CommitPresence::Unknown,

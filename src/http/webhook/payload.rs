@@ -158,6 +158,10 @@ fn of_ref(name: Option<&str>, after: Option<&str>, watched: Option<&str>) -> Int
     match (name, watched) {
         // Without either name the delivery may be about the watched ref, so it counts.
         (Some(name), Some(watched)) if name != watched => Interest::None,
+        // Of an annotated tag they name the tag object, which the branch never shows.
+        (Some(name), _) | (None, Some(name)) if name.starts_with("refs/tags/") => {
+            Interest::Something
+        }
         _ => match after.and_then(|it| it.parse::<CommitId>().ok()) {
             Some(commit) if commit.as_bytes() != &[0; 20] => Interest::Commit(commit),
             _ => Interest::Something,
@@ -182,10 +186,19 @@ mod tests {
     const ZERO: &str = "0000000000000000000000000000000000000000";
 
     fn of(provider: &str, event: (&'static str, &str), payload: &Value) -> Interest {
+        of_watched(provider, event, payload, MAIN)
+    }
+
+    fn of_watched(
+        provider: &str,
+        event: (&'static str, &str),
+        payload: &Value,
+        watched: &str,
+    ) -> Interest {
         let mut headers = HeaderMap::new();
         headers.insert(event.0, event.1.parse().unwrap());
         let provider = Provider::of(provider).unwrap();
-        interest(provider, &headers, payload, Some("refs/heads/main"), false)
+        interest(provider, &headers, payload, Some(watched), false)
     }
 
     const MAIN: &str = "refs/heads/main";
@@ -257,6 +270,30 @@ mod tests {
         ] {
             let found = of("bitbucket-dc", ("x-event-key", event), &payload);
             assert_eq!(found, expected, "{event} {payload}");
+        }
+    }
+
+    /// What a forge sends of an annotated tag is the id of the tag, not that of its commit.
+    #[test]
+    fn a_push_of_the_watched_tag_names_no_commit() {
+        let tag = json!({"type": "tag", "name": "v1", "target": {"hash": ONE}});
+        for (provider, event, payload) in [
+            ("github", ("x-github-event", "push"), push("refs/tags/v1", ONE)),
+            ("gitlab", ("x-gitlab-event", "Tag Push Hook"), push("refs/tags/v1", ONE)),
+            ("generic", ("x-none", ""), json!({"after": ONE})),
+            (
+                "bitbucket",
+                ("x-event-key", "repo:push"),
+                json!({"push": {"changes": [{"new": tag}]}}),
+            ),
+            (
+                "bitbucket-dc",
+                ("x-event-key", "repo:refs_changed"),
+                json!({"changes": [{"ref": {"id": "refs/tags/v1"}, "toHash": ONE}]}),
+            ),
+        ] {
+            let found = of_watched(provider, event, &payload, "refs/tags/v1");
+            assert_eq!(found, Interest::Something, "{provider} {payload}");
         }
     }
 

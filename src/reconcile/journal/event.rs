@@ -144,6 +144,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// Returns the commit if it says that one was the head of the branch.
+    pub(in crate::reconcile) fn head(&self) -> Option<CommitId> {
+        match self {
+            Self::Fetched { commit } | Self::Activated { commit, .. } => Some(*commit),
+            _ => None,
+        }
+    }
+
     /// Returns whether it says whether a commit is pinned.
     pub(in crate::reconcile) fn is_of_pins(&self) -> bool {
         matches!(self, Self::Pinned { .. } | Self::Resumed { .. })

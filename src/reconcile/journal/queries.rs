@@ -187,12 +187,18 @@ impl Journal {
         self.records().iter().filter(|it| is_contact(&it.event)).map(|it| it.time).collect()
     }
 
+    /// Returns whether a commit was the head of the branch.
+    pub(in crate::reconcile) fn was_seen(&self, commit: CommitId) -> bool {
+        self.records().iter().rev().any(|it| it.event.head() == Some(commit))
+    }
+
+    /// Returns the head that was seen last.
+    pub(in crate::reconcile) fn head(&self) -> Option<CommitId> {
+        self.records().iter().rev().find_map(|it| it.event.head())
+    }
+
     /// Returns which heads were seen when, oldest first.
     pub(in crate::reconcile) fn seen(&self) -> Vec<(Timestamp, CommitId)> {
-        let all = self.records().iter().filter_map(|it| match it.event {
-            Event::Fetched { commit } | Event::Activated { commit, .. } => Some((it.time, commit)),
-            _ => None,
-        });
-        all.collect()
+        self.records().iter().filter_map(|it| Some((it.time, it.event.head()?))).collect()
     }
 }

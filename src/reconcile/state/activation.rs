@@ -36,6 +36,9 @@ pub(in crate::reconcile) enum Withheld {
     /// A newer commit took its place.
     #[error("it is superseded by {0}")]
     Superseded(CommitId),
+    /// Whether the branch still has it cannot be read.
+    #[error("the history of the branch cannot be read")]
+    Unread,
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
@@ -67,23 +70,29 @@ impl ReconcileState {
     ///
     /// # Errors
     ///
-    /// Returns an error if the branch went to a commit that lacks it.
+    /// Returns an error if the branch went to a commit that lacks it, or its history cannot be read.
     pub(in crate::reconcile) fn pushed(
         &mut self,
         commit: CommitId,
         ancestry: &dyn Ancestry,
         now: Now,
     ) -> Result<Pushed, Withheld> {
-        if self.live.is_some_and(|live| ancestry.is_ancestor(commit, live)) {
+        let is_live = self.live.is_some_and(|live| ancestry.is_ancestor(commit, live));
+        let head = self.head().filter(|_| !is_live);
+        let is_on_branch = head.is_some_and(|head| ancestry.is_ancestor(commit, head));
+        let lacking = head.filter(|it| !is_on_branch && !ancestry.is_ancestor(*it, commit));
+        if ancestry.unread().is_some() {
+            return Err(Withheld::Unread);
+        }
+        if is_live {
             return Ok(Pushed::IsLive);
         }
-        match self.head() {
-            // What others put on top of it follows.
-            Some(head) if ancestry.is_ancestor(commit, head) => {}
-            Some(head) if !ancestry.is_ancestor(head, commit) => {
-                return Err(Withheld::Superseded(head));
-            }
-            Some(_) | None => self.note_written(commit, now),
+        if let Some(head) = lacking {
+            return Err(Withheld::Superseded(head));
+        }
+        // What others put on top of it follows.
+        if !is_on_branch {
+            self.note_written(commit, now);
         }
         Ok(Pushed::MayActivate)
     }
@@ -95,6 +104,8 @@ impl ReconcileState {
         self.last_change = Some(now.wall);
         self.candidate = None;
         self.expected.retain(|it| it.commit != commit);
+        // The remote took the commit, so what others announced is not on the branch, or will be on top of it.
+        self.expected.iter_mut().for_each(|it| it.may_be_gone = true);
     }
 
     /// Decides whether a valid commit may be live now; one that may not is held.

@@ -160,7 +160,13 @@ impl ReconcileState {
         let rewritten = self.rewritten.map(|Rewrite { from, to, accepted }| {
             let held =
                 self.pin.is_some() || (self.policy.on_rewrite == OnRewrite::Hold && !accepted);
-            let done = if held { "held" } else { "followed" };
+            let candidate = self.candidate.as_ref().filter(|it| it.commit == to);
+            let done = match candidate.map(|it| &it.progress) {
+                Some(Progress::Failed(..)) => format!("rejected; {}", self.serving()),
+                _ if held => "held".to_owned(),
+                Some(Progress::Pending | Progress::Building) => "being built".to_owned(),
+                Some(Progress::Held) | None => "followed".to_owned(),
+            };
             let message = format!("the branch went from {from} to {to}, which lacks it: {done}");
             holds(Kind::HistoryRewritten, Reason::HistoryRewritten, message)
         });

@@ -121,19 +121,15 @@ impl ReconcileState {
     /// # Errors
     ///
     /// Returns an error, and changes nothing, if a write was published since the fetch began.
-    pub(in crate::reconcile) fn fetched(
-        &mut self,
-        fetched: FetchedHead<'_>,
-        now: Now,
-    ) -> Result<(), Outdated> {
+    pub(super) fn fetched(&mut self, fetched: FetchedHead<'_>, now: Now) -> Result<(), Outdated> {
         let FetchedHead { began, head, ancestry, signed } = fetched;
         self.check_current(began)?;
         let before = self.head();
+        self.note_visible(head, ancestry);
         self.note_contact(head, now);
         if let Some(signed) = signed {
             self.verified = signed.transpose();
         }
-        self.expected.retain(|it| !ancestry.is_ancestor(it.commit, head));
         if self.invisible.is_some_and(|it| ancestry.is_ancestor(it, head)) {
             self.invisible = None;
         }
@@ -143,9 +139,26 @@ impl ReconcileState {
         Ok(())
     }
 
+    /// Drops the announced commits that a head contains. Where the branch went on, those that were announced before the
+    /// newest of them, or all where it contains none, were in it or were replaced.
+    fn note_visible(&mut self, head: CommitId, ancestry: &dyn Ancestry) {
+        let is_visible = |it: &Expected| ancestry.is_ancestor(it.commit, head);
+        let visible: Vec<bool> = self.expected.iter().map(is_visible).collect();
+        if self.head() != Some(head) {
+            let newest = visible.iter().rposition(|it| *it);
+            let older = newest.unwrap_or(self.expected.len());
+            self.expected.iter_mut().take(older).for_each(|it| it.may_be_gone = true);
+        }
+        let mut visible = visible.into_iter();
+        self.expected.retain(|_| visible.next() == Some(false));
+    }
+
     /// Notes that the branch went from one commit to another.
     fn note_move(&mut self, before: CommitId, head: CommitId, ancestry: &dyn Ancestry) {
-        let is_lost = !ancestry.is_ancestor(before, head) && !ancestry.is_ancestor(head, before);
+        // What it lost when it is back at the live commit was never live, such as a rewrite that was held.
+        let is_back = self.live == Some(head) && self.pin.is_none() && self.left_pin.is_none();
+        let is_lost =
+            !is_back && !ancestry.is_ancestor(before, head) && !ancestry.is_ancestor(head, before);
         let answers =
             |it: &Rewrite| self.live.is_some_and(|live| ancestry.is_ancestor(it.to, live));
         let accepted = self.rewritten.filter(|it| it.accepted && !answers(it));
@@ -167,11 +180,7 @@ impl ReconcileState {
     /// # Errors
     ///
     /// Returns an error, and changes nothing, if a write was published since the fetch began.
-    pub(in crate::reconcile) fn follow(
-        &mut self,
-        following: &Following<'_>,
-        now: Now,
-    ) -> Result<bool, Outdated> {
+    pub(super) fn follow(&mut self, following: &Following<'_>, now: Now) -> Result<bool, Outdated> {
         let Following { began, head, trigger, ancestry, .. } = *following;
         self.check_current(began)?;
         let is_pinned = self.pin.is_some();
@@ -259,17 +268,27 @@ impl ReconcileState {
         }
     }
 
-    /// A webhook announced a commit.
-    pub(in crate::reconcile) fn expect_commit(&mut self, commit: CommitId, now: Now) {
+    /// A webhook announced a commit, which may have been a head before: a delivery may be late, or come twice.
+    pub(in crate::reconcile) fn expect_commit(
+        &mut self,
+        commit: CommitId,
+        was_head: bool,
+        now: Now,
+    ) {
         let is_known =
             self.head() == Some(commit) || self.expected.iter().any(|it| it.commit == commit);
         if !is_known && self.expected.len() < MOST_EXPECTED {
-            self.expected.push(Expected { commit, since: now.monotonic, tries: 0 });
+            self.expected.push(Expected {
+                commit,
+                since: now.monotonic,
+                tries: 0,
+                may_be_gone: was_head,
+            });
         }
     }
 
-    /// Returns how long to wait until the next fetch, and the last commit that webhooks announced and
-    /// that is not expected any more.
+    /// Returns how long to wait until the next fetch, and the last commit that webhooks announced, that the remote never
+    /// showed and that is not expected any more.
     pub(in crate::reconcile) fn next_fetch(
         &mut self,
         interval: Duration,
@@ -300,7 +319,7 @@ impl ReconcileState {
             .into_iter()
             .partition(|it| schedule::next_try_for_expected(it.tries).is_some());
         self.expected = expected;
-        let gone = gone.last().map(|it| it.commit);
+        let gone = gone.iter().rfind(|it| !it.may_be_gone).map(|it| it.commit);
         self.invisible = gone.or(self.invisible);
         (wait, gone)
     }
@@ -309,6 +328,8 @@ impl ReconcileState {
     pub(super) fn note_contact(&mut self, head: CommitId, now: Now) {
         if self.head() != Some(head) {
             self.last_change = Some(now.wall);
+            // The remote shows what is newer than what it lacked.
+            self.invisible = None;
         }
         self.observed = Some(ObservedCommit { commit: head, fetched_at: now.wall });
         self.last_contact = Some(now.boot);
@@ -330,7 +351,7 @@ impl ReconcileState {
     }
 
     /// The mirror is at a commit that an earlier run fetched.
-    pub(in crate::reconcile) fn recovered_head(&mut self, observed: ObservedCommit) {
+    pub(super) fn recovered_head(&mut self, observed: ObservedCommit) {
         self.observed = Some(observed);
     }
 

@@ -6,7 +6,7 @@ use crate::reconcile::schedule;
 use crate::reconcile::status::Reason;
 
 /// What is wrong with the objects of the repository on disk.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ObjectTrouble {
     /// Why some cannot be read; they are to be fetched again.
     damage: Option<String>,

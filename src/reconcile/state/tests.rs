@@ -1,5 +1,7 @@
 //! Every transition of the state, without IO; and random walks that keep the promises.
 
+mod announced;
+mod rewrites;
 mod walks;
 mod world;
 
@@ -10,7 +12,7 @@ use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Stage};
 use crate::reconcile::policy::{OnRewrite, Policy};
 use crate::reconcile::state::{Cause, Following, Withheld};
-use crate::reconcile::status::ConditionKind::{self, Reconciling, RemoteBehind};
+use crate::reconcile::status::ConditionKind;
 use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
@@ -70,6 +72,14 @@ an accepted rewrite goes on before it is built | hold | fetch c, build, fetch x,
 a held rewrite after a restart | hold | fetch c, build, fetch x, build, restart, build | c x HistoryRewritten PromotionHeld
 an accepted rewrite after a restart | hold | fetch c, build, fetch x, build, resume, restart, build | x - HistoryRewritten
 an acceptance is for one rewrite | hold | fetch c, build, fetch x, build, resume, build, fetch y, build, restart, fetch x, build, pass 31, fetch x, build | y x HistoryRewritten PromotionHeld
+a held rewrite is taken back | hold | fetch c, build, fetch x, build, fetch c, build | c -
+a held rewrite is taken back before it is built | hold | fetch c, build, fetch x, fetch c, build | c -
+a rejected rewrite is taken back | follow | fetch c, build, fetch Y, build, fetch c, build | c -
+a held rewrite is taken back and comes again | hold | fetch c, build, fetch x, build, fetch c, build, fetch x, build | c x HistoryRewritten PromotionHeld
+a rewrite to the pinned commit | follow | fetch c, build, pin x, fetch x, build | x - HistoryRewritten
+a followed rewrite is acknowledged | follow | fetch c, build, fetch x, build, resume, fetch x, build | x -
+a held rewrite is accepted and acknowledged | hold | fetch c, build, fetch x, build, resume, build, fetch x, resume, fetch x, build | x -
+a rejected rewrite stays | follow | fetch c, build, fetch Y, build, resume, fetch Y, build | y - CandidateRejected HistoryRewritten
 a replica lags | follow | fetch c, build, fetch b, build | c b RemoteBehind PromotionHeld
 a rewind is meant | follow | fetch c, build, fetch b, build, pass 31, fetch b, build | b - HistoryRewritten
 a rewind is held | hold | fetch c, build, fetch b, build, pass 31, fetch b, build | c b HistoryRewritten PromotionHeld
@@ -274,26 +284,6 @@ fn a_commit_that_can_be_read_again_is_built_if_the_builder_still_has_it() {
     let job = world.state.take_build().unwrap();
     world.state.retry_build(job.commit);
     assert_eq!(world.state.take_build().map(|it| name(it.commit)), Some('c'));
-}
-
-#[test]
-fn announced_commits_are_fetched_often_and_then_given_up() {
-    let mut world = World::new(commits(), Policy::default());
-    world.fetch('b');
-    world.build();
-    let interval = Duration::from_secs(30);
-    world.state.expect_commit(world::id('c'), world.now());
-    world.state.expect_commit(world::id('b'), world.now());
-    assert_eq!(world.state.expected.len(), 1, "the head is not expected");
-    let now = world.now();
-    assert_eq!(world.state.next_fetch(interval, 0.5, now), (Duration::from_millis(200), None));
-    world.pass(Duration::from_secs(61));
-    let now = world.now();
-    let (wait, gone) = world.state.next_fetch(interval, 0.5, now);
-    assert_eq!((wait, gone.map(name)), (interval, Some('c')));
-    assert_eq!(world.conditions(), [RemoteBehind]);
-    world.fetch('d');
-    assert_eq!(world.conditions(), [Reconciling]);
 }
 
 #[test]

@@ -118,6 +118,10 @@ impl DecidedWrites {
                     "the change was pushed as the commit {commit}, and the branch went to {by}, which \
                      lacks it, before it answered"
                 )),
+                Withheld::Unread => WriteError::Blocked(format!(
+                    "the change was pushed as the commit {commit} and does not answer yet, since the history of the \
+                     branch cannot be read: the next fetch decides"
+                )),
                 Withheld::Held | Withheld::Stopping => WriteError::Blocked(format!(
                     "the change is on the branch as the commit {commit} and does not answer yet"
                 )),

@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::receipt::Deliveries;
 use super::request::WriteRequest;
-use crate::git::Repository;
+use crate::git::{ReadError, Repository};
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
 use crate::reconcile::errors::StorageError;
@@ -42,16 +42,23 @@ impl Idempotency {
 
     /// Returns the write of the same client that is on the branch and unanswered, unless another
     /// request of the batch repeats it already. It may have been undone since.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the history cannot be read now: the request would be applied twice.
     pub(super) fn repeated(
         &self,
         repository: &Repository,
         request: &WriteRequest,
         tip: CommitId,
         is_taken: impl Fn(CommitId) -> bool,
-    ) -> Option<PushedWrite> {
-        self.unanswered(request).into_iter().find(|it| {
-            !is_taken(it.commit) && repository.is_ancestor(it.commit, tip).unwrap_or(false)
-        })
+    ) -> Result<Option<PushedWrite>, ReadError> {
+        for write in self.unanswered(request) {
+            if !is_taken(write.commit) && repository.shows_ancestor(write.commit, tip)? {
+                return Ok(Some(write));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns whether the same client sent a request before and got no answer, whether it is on the branch or not.

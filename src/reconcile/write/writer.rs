@@ -22,6 +22,7 @@ use crate::history::Edit;
 use crate::model::CommitId;
 use crate::priority;
 use crate::reconcile::activator::Activator;
+use crate::reconcile::ancestry::RepositoryAncestry;
 use crate::reconcile::clock::Now;
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::fetcher::Fetcher;
@@ -298,6 +299,7 @@ impl Writer {
         is_taken: impl Fn(CommitId) -> bool,
     ) -> Result<Option<PushedWrite>, WriteError> {
         let write = self.idempotency.repeated(&tip.repository, request, tip.commit, is_taken);
+        let write = write.map_err(|it| self.applier.planner.unreadable(&it))?;
         let Some(write) = write else { return Ok(None) };
         let is_in_effect = self.applier.is_in_effect(tip, base, request, &write.answer)?;
         Ok(is_in_effect.then_some(write))
@@ -358,9 +360,17 @@ impl Writer {
         since: Instant,
     ) -> Result<(), Withheld> {
         let activation = self.activator.begin();
-        match self.state.lock().pushed(snapshot.commit(), repository, Now::read())? {
-            Pushed::IsLive => return Ok(()),
-            Pushed::MayActivate => {}
+        let commit = snapshot.commit();
+        let ancestry = RepositoryAncestry::of(repository);
+        let pushed = self.state.lock().pushed(commit, &ancestry, Now::read());
+        match pushed {
+            Err(Withheld::Unread) => {
+                self.state.request_fetch(Trigger::Write);
+                return Err(Withheld::Unread);
+            }
+            Err(withheld) => return Err(withheld),
+            Ok(Pushed::IsLive) => return Ok(()),
+            Ok(Pushed::MayActivate) => {}
         }
         activation.activate(repository, snapshot, Cause::Written, since)
     }

@@ -420,6 +420,34 @@ fn a_rewritten_history_is_followed_or_held_and_always_reported() {
 }
 
 #[test]
+fn a_rewrite_that_was_not_followed_is_said_until_it_is_taken_back() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &["--on-rewrite", "hold"]);
+    wait_for(&daemon, &second);
+    let git = repository.git();
+    for (content, said) in [
+        (group("C"), "held".to_owned()),
+        (BAD.to_owned(), format!("rejected; still serving {second}")),
+    ] {
+        let base = git.find_commit(first.parse().unwrap()).unwrap();
+        git.reset(base.as_object(), git2::ResetType::Hard, None).unwrap();
+        let other = repository.commit("other", &[("groups/c.yaml", &content)]);
+        let message = format!("the branch went from {second} to {other}, which lacks it: {said}");
+        daemon.wait_until(&message, |it| {
+            let status = it.get("/controller/status").json();
+            let conditions = status["conditions"].as_array().unwrap();
+            conditions.iter().any(|it| it["message"] == message.as_str())
+        });
+        git.reference("refs/heads/main", second.parse().unwrap(), true, "").unwrap();
+        daemon.wait_until("the rewrite is taken back", |it| conditions(it).is_empty());
+        assert_eq!(live(&daemon).as_deref(), Some(second.as_str()));
+    }
+}
+
+#[test]
 fn a_remote_that_goes_back_counts_as_lag_for_a_while() {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);

@@ -26,20 +26,26 @@ fn deliver_to(daemon: &Daemon, provider: &str, headers: &[(&str, &str)], body: &
 }
 
 fn start(repository: &GitRepository, secrets: &tempfile::TempDir) -> Daemon {
+    start_on(repository, secrets, &[])
+}
+
+fn start_on(repository: &GitRepository, secrets: &tempfile::TempDir, more: &[&str]) -> Daemon {
     let file = secrets.path().join("secrets");
     std::fs::write(&file, format!("{SECRET}\nthe next one\n")).unwrap();
     let data = secrets.path().join("data");
     // Without a webhook, the next fetch would be an hour later.
-    Daemon::start(&[
+    let path = repository.text_path();
+    let own = [
         "--repo",
-        &repository.text_path(),
+        &path,
         "--data-dir",
         data.to_str().unwrap(),
         "--interval",
         "1h",
         "--webhook-secret-file",
         file.to_str().unwrap(),
-    ])
+    ];
+    Daemon::start(&[&own[..], more].concat())
 }
 
 #[test]
@@ -133,6 +139,30 @@ fn a_webhook_that_is_early_is_remembered_until_the_commit_shows() {
     let status = daemon.get("/controller/status").json();
     assert_eq!(status["remote"]["expected"][0], second.as_str());
     set(&second);
+    wait_for(&daemon, &second);
+    let status = daemon.get("/controller/status").json();
+    assert_eq!(status["remote"]["expected"].as_array().unwrap().len(), 0);
+}
+
+/// The payload has the id of the tag object, which is never the head.
+#[test]
+fn a_moved_annotated_tag_is_seen_at_once_and_not_waited_for() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let tag = |commit: &str| {
+        let (git, who) = (repository.git(), git2::Signature::now("a", "a@example.com").unwrap());
+        let commit = git.find_object(commit.parse().unwrap(), None).unwrap();
+        git.tag("v1", &commit, &who, "a release", true).unwrap().to_string()
+    };
+    tag(&first);
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = start_on(&repository, &directory, &["--branch", "v1"]);
+    wait_for(&daemon, &first);
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    let body = format!(r#"{{"ref": "refs/tags/v1", "after": "{}"}}"#, tag(&second));
+    let signature = sign(body.as_bytes());
+    let headers = [("X-Hub-Signature-256", signature.as_str()), ("X-GitHub-Event", "push")];
+    assert_eq!(deliver(&daemon, &headers, &body).status, 202);
     wait_for(&daemon, &second);
     let status = daemon.get("/controller/status").json();
     assert_eq!(status["remote"]["expected"].as_array().unwrap().len(), 0);

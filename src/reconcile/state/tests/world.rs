@@ -1,25 +1,33 @@
 //! A world without threads, disks and networks for the state: a remote, a journal, a builder.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::git::{FetchError, FetchFailure};
+use crate::git::{FetchError, FetchFailure, ReadError};
 use crate::model::CommitId;
 use crate::reconcile::attribution::Attribution;
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Journal, Stage};
 use crate::reconcile::policy::Policy;
 use crate::reconcile::state::{
-    Ancestry, BuildJob, Cause, FetchedHead, Following, Pushed, ReconcileState, SourceKind, Withheld,
+    Ancestry, BuildJob, Cause, FetchedHead, Following, NotAccepted, Pushed, ReconcileState,
+    SourceKind, Withheld,
 };
 use crate::reconcile::status::{ActiveCommit, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
 /// Commits with their parents, by a letter each; an upper-case letter is a commit that is not valid.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Commits(BTreeMap<char, Option<char>>);
+pub(super) struct Commits {
+    parents: BTreeMap<char, Option<char>>,
+    /// Why the history cannot be read now.
+    pub(super) fault: Option<ReadError>,
+    /// Whether that was met.
+    is_unread: Cell<bool>,
+}
 
 impl Commits {
     /// Parses lines of history: `a b c` is a line, the first of another line stands in one before.
@@ -32,15 +40,15 @@ impl Commits {
                 parent = Some(name);
             }
         }
-        Self(all)
+        Self { parents: all, ..Self::default() }
     }
 
     pub(super) fn add(&mut self, name: char, parent: Option<char>) {
-        self.0.insert(name, parent);
+        self.parents.insert(name, parent);
     }
 
     pub(super) fn parent(&self, name: char) -> Option<char> {
-        self.0.get(&name).copied().flatten()
+        self.parents.get(&name).copied().flatten()
     }
 
     pub(super) fn contains(&self, ancestor: char, mut of: char) -> bool {
@@ -64,7 +72,12 @@ pub(super) fn name(commit: CommitId) -> char {
 
 impl Ancestry for Commits {
     fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
-        self.contains(name(ancestor), name(descendant))
+        self.is_unread.set(self.fault.is_some());
+        self.fault.is_none() && self.contains(name(ancestor), name(descendant))
+    }
+
+    fn unread(&self) -> Option<&ReadError> {
+        self.fault.as_ref().filter(|_| self.is_unread.get())
     }
 }
 
@@ -118,6 +131,11 @@ impl World {
 
     /// The remote shows a head.
     pub(super) fn fetch(&mut self, head: char) {
+        self.try_fetch(head).unwrap();
+    }
+
+    /// The same, where the history may be unreadable.
+    pub(super) fn try_fetch(&mut self, head: char) -> Result<bool, NotAccepted> {
         let now = self.now();
         let began = self.state.fetch_began(now);
         self.state.fetch_ended();
@@ -126,27 +144,34 @@ impl World {
         if self.journal.live() != Some(id(head)) {
             self.journal.append(Event::Fetched { commit: id(head) }, now).unwrap();
         }
-        let fetched = FetchedHead { began, head: id(head), ancestry: &self.commits, signed: None };
-        self.state.fetched(fetched, now).unwrap();
-        self.follow(head, Trigger::Poll);
+        let commits = self.commits.clone();
+        let fetched = FetchedHead { began, head: id(head), ancestry: &commits, signed: None };
+        let following = self.following(&commits, head, Trigger::Poll);
+        self.state.accept(fetched, &following, now)
     }
 
-    fn follow(&mut self, head: char, trigger: Trigger) {
+    fn following<'c>(&self, commits: &'c Commits, head: char, trigger: Trigger) -> Following<'c> {
         let live = self.state.live();
         let pinned_late = self.state.pinned().filter(|it| live != Some(*it));
-        let following = Following {
+        Following {
             began: self.state.published(),
             head: id(head),
             trigger,
-            ancestry: &self.commits,
+            ancestry: commits,
             live_last: self.journal.live(),
             followed_last: self.journal.followed(),
             accepted: self.journal.accepted(),
             resumed_at: self.journal.resumed_at(),
             pinned_late,
             has_new_verdict: false,
-        };
-        self.state.follow(&following, self.now()).unwrap();
+        }
+    }
+
+    /// A webhook announces a commit.
+    pub(super) fn announce(&mut self, commit: char) {
+        let now = self.now();
+        let was_head = self.journal.was_seen(id(commit));
+        self.state.expect_commit(id(commit), was_head, now);
     }
 
     pub(super) fn fail_fetch(&mut self) {
@@ -258,8 +283,10 @@ impl World {
         }
         if let Some(head) = self.mirror {
             let fetched_at = self.state.last_contact_time().unwrap();
-            self.state.recovered_head(ObservedCommit { commit: id(head), fetched_at });
-            self.follow(head, Trigger::Startup);
+            let observed = ObservedCommit { commit: id(head), fetched_at };
+            let commits = self.commits.clone();
+            let following = self.following(&commits, head, Trigger::Startup);
+            self.state.accept_recovered(observed, &following, now).unwrap();
         }
     }
 
