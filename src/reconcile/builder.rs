@@ -224,6 +224,8 @@ impl Builder {
         let Some(commit) = self.state.lock().building() else { return };
         let why = "building it made the daemon panic, which is a defect of Clade: see its log";
         self.reject(FailedCommit::as_a_whole(commit, Stage::Load, &why), Reason::Panicked);
+        // Else a resume that waits has it built again with each fetch.
+        self.verifier.note_fallback();
     }
 
     fn reject_signature(&self, commit: CommitId, fault: SignatureFault) {

@@ -262,12 +262,6 @@ mod tests {
         let rejected = CommitState::of(commit(4), &journal, around);
         let first = journal.records()[3].time;
         assert_eq!(rejected, CommitState::Rejected { since: first, stage: Stage::Check });
-        // One that was rejected, and held since its key was added, is overtaken.
-        let held = Event::Held { commit: commit(8) };
-        journal.append(held, now.later(Duration::from_secs(1))).unwrap();
-        let overtaken =
-            Surroundings { held: Some(commit(9)), answering: Some(commit(9)), ..around };
-        assert_eq!(word(CommitState::of(commit(8), &journal, overtaken)), "superseded by 09");
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
         assert_eq!(word(CommitState::of(commit(9), &journal, before)), "pending");
@@ -276,5 +270,25 @@ mod tests {
         for (digit, expected) in [(2, "live"), (7, "pending"), (4, "rejected")] {
             assert_eq!(word(CommitState::of(commit(digit), &journal, swapping)), expected);
         }
+    }
+
+    #[test]
+    fn a_commit_that_was_held_is_not_rejected_any_more() {
+        let mut journal = Journal::default();
+        for event in [
+            Event::Fetched { commit: commit(1) },
+            Event::Rejected { commit: commit(1), stage: Stage::Verify },
+            Event::Held { commit: commit(1) },
+            Event::Fetched { commit: commit(2) },
+        ] {
+            journal.append(event, Now::read()).unwrap();
+        }
+        let around = Surroundings {
+            head: Some(commit(2)),
+            held: Some(commit(2)),
+            answering: None,
+            is_ancestor: &|old, new| old.as_bytes() <= new.as_bytes(),
+        };
+        assert_eq!(word(CommitState::of(commit(1), &journal, around)), "superseded by 02");
     }
 }

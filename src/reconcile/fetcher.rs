@@ -200,7 +200,8 @@ impl Fetcher {
         self.settle_pin(repository);
         self.verify_waiting(repository);
         let ancestry = &RepositoryAncestry::of(repository);
-        let fetched = FetchedHead { began, head, ancestry, signed };
+        let visibility = &RepositoryAncestry::of(repository);
+        let fetched = FetchedHead { began, head, ancestry, visibility, signed };
         let following = self.following(repository, ancestry, head, trigger, began);
         let accepted = {
             let (mut state, now) = (self.state.lock(), Now::read());

@@ -18,7 +18,7 @@ const CHECK_INS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("check-
 const TOGETHER: usize = 8 << 20;
 
 /// What became of some rows.
-pub(super) enum Kept {
+pub(super) enum RowsKept {
     /// They are stored, but for so many.
     AllBut(usize),
     /// The daemon stops: they are not stored.
@@ -44,10 +44,12 @@ pub(super) enum Import {
 pub(super) fn import(
     path: &Path,
     cache: usize,
-    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<Kept, StoreError>,
+    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<RowsKept, StoreError>,
 ) -> Result<Import, StoreError> {
+    let mut is_kept = true;
+    let mut keep = |rows| keep(rows).inspect_err(|_| is_kept = false);
     // Some damage makes the library panic.
-    let done = catch_unwind(AssertUnwindSafe(|| copy(path, cache, keep)));
+    let done = catch_unwind(AssertUnwindSafe(|| copy(path, cache, &mut keep)));
     let damage = || StoreError::new(StoreFault::Damaged, "read", "the former file is damaged");
     match done.unwrap_or_else(|_| Err(damage())) {
         Ok(None) => return Ok(Import::Stopped),
@@ -56,14 +58,17 @@ pub(super) fn import(
             tracing::info!(nodes, path = %path.display(), "the check-ins of a former version are imported");
         }
         Ok(Some(Copied { nodes, refused })) => {
-            let kept = path.with_extension("redb.not-imported");
+            let names = (1..).map(|it| path.with_extension(format!("redb.not-imported-{it}")));
+            let mut free = names.filter(|it| !it.exists());
+            let kept = free.next().unwrap_or_else(|| path.to_owned());
             std::fs::rename(path, &kept)?;
             tracing::warn!(
                 nodes, refused, path = %kept.display(),
                 "not all nodes of a former version are imported: the file is kept; raise `--store-max-nodes` or `--store-max-bytes` and rename it to `check-ins.redb`, or remove it"
             );
         }
-        Err(error) if error.calls_for_a_new_file() => put_aside(path, &error)?,
+        // What is wrong with the store says nothing of this file.
+        Err(error) if is_kept && error.calls_for_a_new_file() => put_aside(path, &error)?,
         Err(error) => return Err(error),
     }
     Ok(Import::Ended)
@@ -79,7 +84,7 @@ struct Copied {
 fn copy(
     path: &Path,
     cache: usize,
-    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<Kept, StoreError>,
+    keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<RowsKept, StoreError>,
 ) -> Result<Option<Copied>, StoreError> {
     let database = redb::Builder::new().set_cache_size(cache).open(path).map_err(failed)?;
     let reading = database.begin_read().map_err(failed)?;
@@ -106,15 +111,15 @@ fn copy(
         some.push((name.to_owned(), Fresh::new(row.into(), Keeping::Promised)));
         if bytes > TOGETHER {
             match keep(std::mem::take(&mut some))? {
-                Kept::AllBut(refused) => copied.refused += refused,
-                Kept::Nothing => return Ok(None),
+                RowsKept::AllBut(refused) => copied.refused += refused,
+                RowsKept::Nothing => return Ok(None),
             }
             bytes = 0;
         }
     }
     match keep(some)? {
-        Kept::AllBut(refused) => copied.refused += refused,
-        Kept::Nothing => return Ok(None),
+        RowsKept::AllBut(refused) => copied.refused += refused,
+        RowsKept::Nothing => return Ok(None),
     }
     Ok(Some(copied))
 }

@@ -13,7 +13,7 @@ use super::database::{Database, StoreLimits};
 use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
 use super::forgotten::Deletion;
-use super::former::{self, Import, Kept};
+use super::former::{self, Import, RowsKept};
 use super::pending::Pending;
 use super::prepared::{Preparation, PreparedNode, WriterId};
 use super::queue::{Fresh, Urgency, WriteBatch};
@@ -232,11 +232,11 @@ impl StoreWriter {
             let mut refused = 0;
             for some in rows.chunks(BATCH) {
                 if self.pending.queue().stopping {
-                    return Ok(Kept::Nothing);
+                    return Ok(RowsKept::Nothing);
                 }
                 refused += self.write_former(&database, some)?;
             }
-            Ok(Kept::AllBut(refused))
+            Ok(RowsKept::AllBut(refused))
         };
         if former::import(former, *cache, &mut keep)? == Import::Ended {
             self.file.end_import();

@@ -117,7 +117,13 @@ impl Mirror {
         log_skipped(&round.skipped);
         brought?;
         self.others().moved = round.tries == 0;
-        self.retry(&repository, failed, only)?;
+        if let Err(error) = self.retry(&repository, failed, only) {
+            // A proposal needs its ref now; the round has brought all that moved.
+            if only.is_some() {
+                return Err(error);
+            }
+            tracing::warn!(%error, "refs that failed before are not fetched again now");
+        }
         let mut others = self.others();
         others.not_utf8 = self.wanted_not_utf8(&advertised);
         let odd = others.not_utf8.iter().map(|name| SkippedRef {
@@ -138,15 +144,24 @@ impl Mirror {
         only: Option<&str>,
     ) -> Result<(), FetchError> {
         let due = self.due(failed, only);
+        self.retry_due(repository, &due).inspect_err(|_| self.postpone(&due))
+    }
+
+    fn postpone(&self, due: &[Wanted]) {
+        let (mut others, now) = (self.others(), Instant::now());
+        for wanted in due {
+            others.skipped.postpone(&wanted.kept, now);
+        }
+    }
+
+    fn retry_due(&self, repository: &Repository, due: &[Wanted]) -> Result<(), FetchError> {
         // Their first failure is in the log.
         let mut round = FetchRound { tries: ALONE, skipped: Vec::new() };
-        if let [_, _, ..] = due.as_slice() {
-            match self.bring_together(repository, &due, &mut round) {
-                Err(error) if is_of_content(error.failure) => {}
+        if let [_, _, ..] = due {
+            match self.bring_together(repository, due, &mut round) {
+                Err(error) if is_of_content(error.failure) => self.postpone(due),
                 ended => return ended,
             }
-            let now = Instant::now();
-            due.iter().for_each(|it| self.others().skipped.postpone(&it.kept, now));
         }
         let until = Instant::now() + self.options.timeout;
         for wanted in due.chunks(1).take(ALONE).take_while(|_| Instant::now() < until) {

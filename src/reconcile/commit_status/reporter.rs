@@ -171,10 +171,12 @@ impl CommitStatusReporter {
         commit: CommitId,
         posted: &Posted,
     ) -> Vec<StatusReport> {
-        if is_posted(posted, commit, VALIDATE, StatusState::Success) {
-            return Vec::new();
-        }
-        let Verdict { state, description } = self.verdict(repository, commit);
+        // Said all the same: it takes the place of one that an earlier event left waiting.
+        let Verdict { state, description } =
+            match is_posted(posted, commit, VALIDATE, StatusState::Success) {
+                true => Verdict { state: StatusState::Success, description: String::new() },
+                false => self.verdict(repository, commit),
+            };
         vec![self.verdict_report(commit, VALIDATE, state, description)]
     }
 
@@ -207,10 +209,11 @@ impl CommitStatusReporter {
             Stage::Load => StatusState::Error,
             Stage::Verify | Stage::Check => StatusState::Failure,
         };
-        if is_posted(posted, commit, VALIDATE, state) && is_posted(posted, commit, live, state) {
-            return Vec::new();
-        }
+        let is_said =
+            is_posted(posted, commit, VALIDATE, state) && is_posted(posted, commit, live, state);
         let why = match stage {
+            // It takes the place of one that an earlier event left waiting, and is not posted.
+            _ if is_said => String::new(),
             Stage::Verify => "not signed by an allowed key".to_owned(),
             Stage::Load => "the commit cannot be read".to_owned(),
             Stage::Check => self.verdict(repository, commit).description,

@@ -38,6 +38,8 @@ pub(in crate::reconcile) struct FetchedHead<'a> {
     pub(in crate::reconcile) began: FetchBegan,
     pub(in crate::reconcile) head: CommitId,
     pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
+    /// The same, asked about commits that may not be here: what of it cannot be read keeps nothing from being decided.
+    pub(in crate::reconcile) visibility: &'a dyn Ancestry,
     /// Who signed the live commit; a key may have been removed since.
     pub(in crate::reconcile) signed: Option<SignatureVerdict>,
 }
@@ -122,15 +124,15 @@ impl ReconcileState {
     ///
     /// Returns an error, and changes nothing, if a write was published since the fetch began.
     pub(super) fn fetched(&mut self, fetched: FetchedHead<'_>, now: Now) -> Result<(), Outdated> {
-        let FetchedHead { began, head, ancestry, signed } = fetched;
+        let FetchedHead { began, head, ancestry, visibility, signed } = fetched;
         self.check_current(began)?;
         let before = self.head();
-        self.note_visible(head, ancestry);
+        self.note_visible(head, visibility);
         self.note_contact(head, now);
         if let Some(signed) = signed {
             self.verified = signed.transpose();
         }
-        if self.invisible.is_some_and(|it| ancestry.is_ancestor(it, head)) {
+        if self.invisible.is_some_and(|it| visibility.is_ancestor(it, head)) {
             self.invisible = None;
         }
         if let Some(before) = before.filter(|it| *it != head) {

@@ -145,7 +145,8 @@ impl World {
             self.journal.append(Event::Fetched { commit: id(head) }, now).unwrap();
         }
         let commits = self.commits.clone();
-        let fetched = FetchedHead { began, head: id(head), ancestry: &commits, signed: None };
+        let (ancestry, visibility) = (&commits, &commits);
+        let fetched = FetchedHead { began, head: id(head), ancestry, visibility, signed: None };
         let following = self.following(&commits, head, Trigger::Poll);
         self.state.accept(fetched, &following, now)
     }

@@ -89,7 +89,7 @@ fn nodes_of_a_former_version_that_are_not_imported_are_kept() {
     store.0.writer.take_turn().unwrap();
     assert_eq!(all(&store).len(), 3);
     assert!(!former.exists());
-    assert!(directory.path().join("check-ins.redb.not-imported").exists());
+    assert!(directory.path().join("check-ins.redb.not-imported-1").exists());
     drop(store);
     // A name that cannot be has no part in that.
     let directory = tempfile::tempdir().unwrap();
