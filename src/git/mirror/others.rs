@@ -146,7 +146,9 @@ impl Mirror {
                 ended => return ended,
             }
             let now = Instant::now();
-            due.iter().for_each(|it| self.others().skipped.postpone(&it.kept, now));
+            for wanted in &due {
+                self.others().skipped.postpone(&wanted.kept, now);
+            }
         }
         let until = Instant::now() + self.options.timeout;
         for wanted in due.chunks(1).take(ALONE).take_while(|_| Instant::now() < until) {
