@@ -182,7 +182,7 @@ fn a_file_in_the_way_of_a_ref_is_not_the_fault_of_the_ref() {
 }
 
 #[test]
-fn a_ref_that_moves_is_no_longer_skipped() {
+fn a_skipped_ref_that_moves_is_fetched() {
     let (origin, _) = Origin::with_a_commit();
     let git = origin.git();
     let blob = git.blob(b"x").unwrap();
