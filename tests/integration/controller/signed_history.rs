@@ -320,12 +320,23 @@ fn a_resume_activates_a_commit_whose_key_is_added_later() {
 fn a_resume_activates_the_newest_valid_commit_behind_a_damaged_head() {
     let Some(keys) = Keys::new() else { return };
     let (daemon, first, waiting) = hold_rewrite(&keys, &keys.ada);
+    let at = |name: &str| keys.signed.path().join(name);
+    let text: String = (0..400).map(|it| format!("# {}\n", it * it * 7919 % 10007)).collect();
+    std::fs::write(at("repository/groups/large.yaml"), format!("name: large\n{text}")).unwrap();
     let head = keys.commit("head", &keys.ada);
-    let tree = keys.signed.git(&["rev-parse", "HEAD^{tree}"]);
-    let object = format!("repository/.git/objects/{}/{}", &tree[..2], &tree[2..]);
-    std::fs::remove_file(keys.signed.path().join(object)).unwrap();
-    keys.signed.git(&["update-ref", "refs/heads/main", &head]);
-    daemon.wait_until("it cannot be read", |it| {
+    let large = keys.signed.git(&["rev-parse", "HEAD:groups/large.yaml"]);
+    keys.signed.git(&["branch", "--force", "main", &head]);
+    daemon.wait_until("the head waits", |it| {
+        let status = it.get("/controller/status").json();
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        conditions.iter().any(|it| it["message"].as_str().unwrap().starts_with(&head))
+    });
+    assert_eq!(daemon.terminate(), 0);
+    std::fs::rename(at("repository"), at("away")).unwrap();
+    std::fs::create_dir(at("repository")).unwrap();
+    damage(&at("data/mirror.git"), &large);
+    let daemon = keys.start();
+    daemon.wait_until("the head cannot be read", |it| {
         it.get("/controller/status").json()["last_failed"]["commit"] == head
     });
     assert_eq!(live(&daemon), Some(first));
