@@ -30,6 +30,7 @@ use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
 use self::tally::DeliveryTally;
+use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
 use super::original_uri::OriginalUri;
@@ -156,7 +157,7 @@ pub(super) async fn receive(
 
 async fn deliver(
     webhooks: &Webhooks,
-    controller: &Controller,
+    controller: &Arc<Controller>,
     provider: Provider,
     headers: &HeaderMap,
     body: Body,
@@ -194,7 +195,10 @@ async fn deliver(
         Interest::Something => None,
         Interest::Commit(commit) => Some(commit),
     };
-    controller.expect_commit(commit);
+    let controller = Arc::clone(controller);
+    // The journal may wait for its disk.
+    let expected = run_blocking(move || controller.expect_commit(commit)).await;
+    expected.map_err(|Panicked| ApiError::internal("The delivery could not be noted."))?;
     Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, DeliveryAction::Fetch))
 }
 

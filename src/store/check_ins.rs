@@ -163,7 +163,12 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read, or there is no room.
     pub fn get_within(&self, name: &str, room: &dyn RowRoom) -> Result<Stored, StoreError> {
-        let check_in = self.0.latest(name, room)?;
+        let imports = self.0.file.imports();
+        let mut check_in = self.0.latest(name, room)?;
+        if imports && !self.0.file.imports() {
+            // It may have been imported since it was looked for.
+            check_in = self.0.latest(name, room)?;
+        }
         let lost = self.0.file.lost(name, check_in.as_ref());
         Ok(Stored { check_in, lost })
     }

@@ -46,8 +46,12 @@ pub(super) fn import(
     cache: usize,
     keep: &mut dyn FnMut(Vec<(String, Fresh)>) -> Result<RowsKept, StoreError>,
 ) -> Result<Import, StoreError> {
+    // Also where it panics.
     let mut is_kept = true;
-    let mut keep = |rows| keep(rows).inspect_err(|_| is_kept = false);
+    let mut keep = |rows| {
+        is_kept = false;
+        keep(rows).inspect(|_| is_kept = true)
+    };
     // Some damage makes the library panic.
     let done = catch_unwind(AssertUnwindSafe(|| copy(path, cache, &mut keep)));
     let damage = || StoreError::new(StoreFault::Damaged, "read", "the former file is damaged");

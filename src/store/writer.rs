@@ -209,13 +209,14 @@ impl StoreWriter {
     fn write_waiting(&self) -> Result<(), StoreError> {
         let end = self.pending.queue().end();
         self.file.ready()?;
-        self.import_former()?;
+        // What keeps a former file from being read keeps nothing from being written.
+        let imported = self.import_former();
         while self.write_batch()? == Wrote::Some {
             if self.pending.queue().is_written_up_to(end) {
                 break;
             }
         }
-        Ok(())
+        imported
     }
 
     /// Takes over what a former version kept.
@@ -235,6 +236,11 @@ impl StoreWriter {
                     return Ok(RowsKept::Nothing);
                 }
                 refused += self.write_former(&database, some)?;
+            }
+            // What went to a file that was put aside or deleted meanwhile is not kept.
+            if !Arc::ptr_eq(&self.file.ready()?, &database) {
+                let reason = "the file was put aside or deleted meanwhile";
+                return Err(StoreError::new(StoreFault::Io, "written", reason));
             }
             Ok(RowsKept::AllBut(refused))
         };

@@ -321,7 +321,8 @@ fn a_resume_activates_the_newest_valid_commit_behind_a_damaged_head() {
     let Some(keys) = Keys::new() else { return };
     let (daemon, first, waiting) = hold_rewrite(&keys, &keys.ada);
     let at = |name: &str| keys.signed.path().join(name);
-    let text: String = (0..400).map(|it| format!("# {}\n", it * it * 7919 % 10007)).collect();
+    let lines: Vec<String> = (0..400).map(|it| (it * it * 7919 % 10007).to_string()).collect();
+    let text = format!("# {}\n", lines.join("\n# "));
     std::fs::write(at("repository/groups/large.yaml"), format!("name: large\n{text}")).unwrap();
     let head = keys.commit("head", &keys.ada);
     let large = keys.signed.git(&["rev-parse", "HEAD:groups/large.yaml"]);
