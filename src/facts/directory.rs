@@ -416,7 +416,9 @@ fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
         _ => stem,
     };
     let node = Node { name, fact: read.fact, ..Node::default() };
-    Ok(ListedNode { node: with_trusted_data(node, trusted, read.trusted), memory, seen: None })
+    // As the daemon completes what it keeps of nodes, and not what it is sent.
+    let node = with_trusted_data(node, trusted, read.trusted).with_certname();
+    Ok(ListedNode { node, memory, seen: None })
 }
 
 /// Returns the certname that a file of another name has in it, unless the node has a file of its own: then it is a copy
