@@ -129,8 +129,7 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
     let server = format!("http://{}", daemon.address);
     let facts = repository.path().join("facts.json");
     // The one integer with two spellings is sent, and written, in the rare one.
-    let body =
-        r#"{"fact": {"os": {"family": "Debian"}, "n": -0}, "trusted": {"extensions": {"a": "b"}}}"#;
+    let body = r#"{"fact": {"os": {"family": "Debian"}, "n": -0}, "trusted": {"certname": "n", "extensions": {"a": "b"}}}"#;
     std::fs::write(&facts, body).unwrap();
     for name in ["n", "m", "other"] {
         daemon.request("POST", &format!("/v1/classified/nodes/{name}"), body);
