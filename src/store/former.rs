@@ -62,9 +62,9 @@ pub(super) fn import(
             tracing::info!(nodes, path = %path.display(), "the check-ins of a former version are imported");
         }
         Ok(Some(Copied { nodes, refused })) => {
-            let names = (1..).map(|it| path.with_extension(format!("redb.not-imported-{it}")));
-            let mut free = names.filter(|it| !it.exists());
-            let kept = free.next().unwrap_or_else(|| path.to_owned());
+            let mut names = (1..).map(|it| path.with_extension(format!("redb.not-imported-{it}")));
+            let free = names.find(|it| !it.exists());
+            let kept = free.unwrap_or_else(|| path.to_owned());
             std::fs::rename(path, &kept)?;
             tracing::warn!(
                 nodes, refused, path = %kept.display(),

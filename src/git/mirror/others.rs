@@ -144,30 +144,37 @@ impl Mirror {
         only: Option<&str>,
     ) -> Result<(), FetchError> {
         let due = self.due(failed, only);
-        self.retry_due(repository, &due).inspect_err(|_| self.postpone(&due))
-    }
-
-    fn postpone(&self, due: &[Wanted]) {
-        let (mut others, now) = (self.others(), Instant::now());
-        for wanted in due {
-            others.skipped.postpone(&wanted.kept, now);
-        }
-    }
-
-    fn retry_due(&self, repository: &Repository, due: &[Wanted]) -> Result<(), FetchError> {
         // Their first failure is in the log.
         let mut round = FetchRound { tries: ALONE, skipped: Vec::new() };
-        if let [_, _, ..] = due {
-            match self.bring_together(repository, due, &mut round) {
-                Err(error) if is_of_content(error.failure) => self.postpone(due),
-                ended => return ended,
+        match due.as_slice() {
+            [] => return Ok(()),
+            [alone] => {
+                let brought = self.bring_batch(repository, std::slice::from_ref(alone), &mut round);
+                return brought.inspect_err(|_| self.postpone(&due));
             }
+            several => match self.bring_together(repository, several, &mut round) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    self.postpone(several);
+                    if !is_of_content(error.failure) {
+                        return Err(error);
+                    }
+                }
+            },
         }
         let until = Instant::now() + self.options.timeout;
         for wanted in due.chunks(1).take(ALONE).take_while(|_| Instant::now() < until) {
             self.bring_batch(repository, wanted, &mut round)?;
         }
         Ok(())
+    }
+
+    /// Counts a fetch that failed of these refs.
+    fn postpone(&self, due: &[Wanted]) {
+        let (mut others, now) = (self.others(), Instant::now());
+        for wanted in due {
+            others.skipped.postpone(&wanted.kept, now);
+        }
     }
 
     /// Returns which of the refs that failed are fetched now.

@@ -25,14 +25,14 @@ pub(super) fn is_ours(name: &str) -> bool {
 
 /// What every user could do with a path of another user before the daemon warns about it.
 #[derive(Clone, Copy)]
-enum Tolerates {
+enum Tolerance {
     Nothing,
     /// The names of files may be read: a volume of Kubernetes is mounted so, as a directory of root, and each file in it is
     /// the daemon's own and has a mode of its own.
     Names,
 }
 
-impl Tolerates {
+impl Tolerance {
     fn is_exceeded_by(self, mode: u32) -> bool {
         let harmful = match self {
             Self::Nothing => Mode::RWXO,
@@ -47,10 +47,10 @@ impl Tolerates {
 pub(super) fn narrow(data: &Path) {
     let entries = std::fs::read_dir(data).into_iter().flatten().flatten();
     let ours = entries.filter(|it| is_ours(&it.file_name().to_string_lossy()));
-    let ours = ours.map(|it| (it.path(), Tolerates::Nothing));
-    let all = std::iter::once((data.to_owned(), Tolerates::Names)).chain(ours);
-    for (path, tolerates) in all {
-        match narrow_one(&path, tolerates, rustix::process::geteuid().as_raw()) {
+    let ours = ours.map(|it| (it.path(), Tolerance::Nothing));
+    let all = std::iter::once((data.to_owned(), Tolerance::Names)).chain(ours);
+    for (path, tolerance) in all {
+        match narrow_one(&path, tolerance, rustix::process::geteuid().as_raw()) {
             // It may be gone; and what we cannot read is not ours.
             Ok(()) | Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP) => {}
             Err(error) => {
@@ -60,7 +60,7 @@ pub(super) fn narrow(data: &Path) {
     }
 }
 
-fn narrow_one(path: &Path, tolerates: Tolerates, us: u32) -> Result<(), Errno> {
+fn narrow_one(path: &Path, tolerance: Tolerance, us: u32) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened: OwnedFd = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&opened)?;
@@ -74,7 +74,7 @@ fn narrow_one(path: &Path, tolerates: Tolerates, us: u32) -> Result<(), Errno> {
     if stat.st_uid == us {
         rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode & !0o077))?;
         tracing::info!(%path, "only the user of the daemon can read this from now on; before, its mode was {mode:o}");
-    } else if tolerates.is_exceeded_by(mode) {
+    } else if tolerance.is_exceeded_by(mode) {
         tracing::warn!(
             %path, owner = stat.st_uid,
             "every user can read or replace what the daemon keeps here (mode {mode:o}), and it belongs to another user: run `chmod o-rwx` as that user, or give it to the user of the daemon with `chown -R`"
@@ -108,7 +108,7 @@ mod tests {
             (0o644, true, false),
         ];
         for (mode, file, directory) in rows {
-            let got = [Tolerates::Nothing, Tolerates::Names].map(|it| it.is_exceeded_by(mode));
+            let got = [Tolerance::Nothing, Tolerance::Names].map(|it| it.is_exceeded_by(mode));
             assert_eq!(got, [file, directory], "{mode:o}");
         }
     }

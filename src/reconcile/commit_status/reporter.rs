@@ -163,8 +163,8 @@ impl CommitStatusReporter {
         all
     }
 
-    /// Returns the verdict about a commit that was built, unless it has been posted: after a restart, a commit is not
-    /// built again only to post the same status.
+    /// Returns the verdict about a commit that was built. Where it has been posted, its text is not made again: after a
+    /// restart, a commit is not built again only to post the same status.
     fn of_valid(
         &self,
         repository: &Repository,

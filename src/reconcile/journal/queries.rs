@@ -39,33 +39,27 @@ impl Journal {
 
     /// Returns where a commit was rejected, if it was and nothing has come of it since.
     pub(in crate::reconcile) fn rejected_at(&self, commit: CommitId) -> Option<Stage> {
-        self.records.iter().rev().find_map(|it| match it.event {
-            Event::Rejected { commit: rejected, stage } if rejected == commit => Some(Some(stage)),
-            Event::Activated { commit: other, .. }
-            | Event::Held { commit: other }
-            | Event::Superseded { commit: other, .. }
-                if other == commit =>
-            {
-                Some(None)
-            }
+        match self.last_outcome(commit) {
+            Some(Event::Rejected { stage, .. }) => Some(*stage),
             _ => None,
-        })?
+        }
     }
 
     /// Returns whether a commit was held, and nothing has come of it since.
     pub(in crate::reconcile) fn is_held(&self, commit: CommitId) -> bool {
-        let last = self.records.iter().rev().find_map(|it| match it.event {
-            Event::Held { commit: held } if held == commit => Some(true),
+        matches!(self.last_outcome(commit), Some(Event::Held { .. }))
+    }
+
+    /// Returns what came last of a commit that was to answer.
+    fn last_outcome(&self, commit: CommitId) -> Option<&Event> {
+        let is_outcome = |event: &&Event| match event {
             Event::Activated { commit: other, .. }
             | Event::Rejected { commit: other, .. }
-            | Event::Superseded { commit: other, .. }
-                if other == commit =>
-            {
-                Some(false)
-            }
-            _ => None,
-        });
-        last.unwrap_or(false)
+            | Event::Held { commit: other }
+            | Event::Superseded { commit: other, .. } => *other == commit,
+            _ => false,
+        };
+        self.records.iter().rev().map(|it| &it.event).find(is_outcome)
     }
 
     /// Returns the commit that was live at a time: the later one if the clock showed the time twice.
