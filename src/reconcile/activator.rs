@@ -2,7 +2,8 @@
 //!
 //! Polls, webhooks, writes, pins, resumes and the start all come here. Under one lock the state decides
 //! whether the commit may be live now (a pin, a held rewrite or a newer head may have come while it
-//! was built or pushed), and then the snapshots are swapped.
+//! was built or pushed), and then the snapshots are swapped. What was verified by keys that changed since is
+//! verified again first.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +20,7 @@ use super::source::Source;
 use super::state::{Cause, Withheld};
 use super::status::ActiveCommit;
 use super::trigger::Trigger;
+use super::verifier::Verifier;
 use crate::diagnostic::Diagnostic;
 use crate::git::{CommitInfo, Repository};
 use crate::telemetry::Metrics;
@@ -29,6 +31,7 @@ pub(super) struct Activator {
     source: Arc<Source>,
     state: Arc<SharedState>,
     recorder: Arc<Recorder>,
+    verifier: Arc<Verifier>,
     live: Arc<LiveSnapshots>,
     metrics: Arc<Metrics>,
     lock: Mutex<()>,
@@ -40,15 +43,19 @@ pub(super) struct Activation<'a> {
     _lock: MutexGuard<'a, ()>,
 }
 
+/// A snapshot whose commit was verified by the keys that are in force. Only [`Activation::admit`] makes one.
+pub(super) struct AdmittedSnapshot(VerifiedSnapshot);
+
 impl Activator {
     pub(super) fn new(
         source: Arc<Source>,
         state: Arc<SharedState>,
         recorder: Arc<Recorder>,
+        verifier: Arc<Verifier>,
         live: Arc<LiveSnapshots>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { source, state, recorder, live, metrics, lock: Mutex::default() }
+        Self { source, state, recorder, verifier, live, metrics, lock: Mutex::default() }
     }
 
     /// Waits until no other commit is made live, and keeps it so.
@@ -68,7 +75,8 @@ impl Activator {
         cause: Cause,
         since: Instant,
     ) -> Result<(), Withheld> {
-        self.begin().activate(repository, snapshot, cause, since)
+        let activation = self.begin();
+        activation.activate(repository, activation.admit(snapshot)?, cause, since)
     }
 
     /// Swaps the snapshots.
@@ -116,6 +124,20 @@ impl Activator {
 }
 
 impl Activation<'_> {
+    /// Admits a snapshot by its keys.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file of keys changed since the commit was verified: the signer may not be allowed any more.
+    pub(super) fn admit(&self, snapshot: VerifiedSnapshot) -> Result<AdmittedSnapshot, Withheld> {
+        if self.activator.verifier.are_current(snapshot.keys()) {
+            return Ok(AdmittedSnapshot(snapshot));
+        }
+        let commit = snapshot.commit();
+        tracing::info!(%commit, "keys changed since the commit was verified: it is verified again");
+        Err(Withheld::KeysChanged)
+    }
+
     /// Makes a commit live, unless something withholds it.
     ///
     /// # Errors
@@ -124,7 +146,7 @@ impl Activation<'_> {
     pub(super) fn activate(
         &self,
         repository: &Repository,
-        snapshot: VerifiedSnapshot,
+        AdmittedSnapshot(snapshot): AdmittedSnapshot,
         cause: Cause,
         since: Instant,
     ) -> Result<(), Withheld> {
@@ -134,7 +156,12 @@ impl Activation<'_> {
         match allowed {
             Ok(()) => activator.swap(repository, snapshot, cause.trigger(), since),
             Err(Withheld::Pinned(_) | Withheld::Held) => activator.recorder.note_held(commit),
-            Err(Withheld::Superseded(_) | Withheld::Stopping | Withheld::Unread) => {}
+            Err(
+                Withheld::Superseded(_)
+                | Withheld::Stopping
+                | Withheld::Unread
+                | Withheld::KeysChanged,
+            ) => {}
         }
         allowed
     }

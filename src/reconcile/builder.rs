@@ -139,6 +139,7 @@ impl Builder {
         match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
             Ok(()) | Err(Withheld::Stopping) => {}
             Err(Withheld::Superseded(by)) => self.note_superseded(commit, by),
+            Err(Withheld::KeysChanged) => self.state.lock().retry_build(commit),
             Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
                 tracing::info!(%commit, "the commit is valid and held");
             }
@@ -175,6 +176,7 @@ impl Builder {
             let cause = Cause::Fallback(head);
             let activated = self.activator.activate(repository, snapshot, cause, Instant::now());
             if let Err(withheld) = activated {
+                // Where keys changed, the next fetch has the head built again, and this is searched again.
                 tracing::info!(%commit, %withheld, "the newest valid commit is not made live");
             }
             return;

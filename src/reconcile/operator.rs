@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::activator::Activator;
+use super::activator::{Activation, Activator, AdmittedSnapshot};
 use super::attribution::Attribution;
 use super::clock::Now;
 use super::errors::{LookupError, StorageError};
@@ -18,6 +18,7 @@ use super::source::Source;
 use super::state::{Cause, Withheld};
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
+use crate::git::Repository;
 use crate::model::CommitId;
 
 /// Does what operators ask for.
@@ -41,9 +42,7 @@ impl Operator {
     pub(super) fn pin(&self, revision: &str, by: Attribution) -> Result<CommitId, LookupError> {
         let repository = self.source.repository()?;
         let commit = self.store.resolve(&repository, revision)?;
-        let verified = self.verifier.verify(&repository, commit, Trust::Begin)?;
-        let snapshot = self.store.build(&repository, &verified)?.into_result()?;
-        let activation = self.activator.begin();
+        let (snapshot, activation) = self.admitted(&repository, commit)?;
         tracing::info!(%commit, actor = by.actor, reason = by.reason, "an operator pins the commit");
         self.recorder.record(Event::Pinned { commit, by })?;
         self.recorder.save_pin();
@@ -57,6 +56,23 @@ impl Operator {
             tracing::info!(%commit, "the daemon stops before the pinned commit is live");
         }
         Ok(commit)
+    }
+
+    /// Verifies and builds a commit, and keeps others from being made live. Where keys change meanwhile, it is
+    /// verified again.
+    fn admitted(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<(AdmittedSnapshot, Activation<'_>), LookupError> {
+        loop {
+            let verified = self.verifier.verify(repository, commit, Trust::Begin)?;
+            let snapshot = self.store.build(repository, &verified)?.into_result()?;
+            let activation = self.activator.begin();
+            if let Ok(admitted) = activation.admit(snapshot) {
+                return Ok((admitted, activation));
+            }
+        }
     }
 
     /// Follows the branch again, also where it left its history. Where its head is not valid, the

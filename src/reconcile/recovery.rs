@@ -13,7 +13,7 @@ use super::recorder::{Recorder, RecoveredPin};
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
-use super::state::{Cause, SourceKind};
+use super::state::{Cause, SourceKind, Withheld};
 use super::status::{FailedCommit, ObservedCommit};
 use super::verifier::{Trust, Verifier};
 use crate::git::{CommitPresence, Repository, SignatureFault};
@@ -145,8 +145,23 @@ impl Recovery<'_> {
         self.state.lock().unrecovered = Some((commit, reason));
     }
 
-    /// Makes the commit live that was so before, or returns why it cannot be.
+    /// Makes the commit live that was so before, or returns why it cannot be. Where keys change meanwhile, it is verified
+    /// again.
     fn recover_live(&self, recovered: &Recovered<'_>, commit: CommitId) -> Result<(), String> {
+        loop {
+            match self.try_recover_live(recovered, commit)? {
+                Err(Withheld::KeysChanged) => {}
+                activated => return activated.map_err(|withheld| withheld.to_string()),
+            }
+        }
+    }
+
+    /// Makes the commit live that was so before, unless something withholds it, or returns why it cannot be.
+    fn try_recover_live(
+        &self,
+        recovered: &Recovered<'_>,
+        commit: CommitId,
+    ) -> Result<Result<(), Withheld>, String> {
         let repository = recovered.mirror;
         let is_remote = self.source.kind() == SourceKind::Remote;
         // Building it would find damage in a mirror that has none.
@@ -169,10 +184,9 @@ impl Recovery<'_> {
             }
         };
         match self.store.build(repository, &verified) {
-            Ok(Outcome::Valid(snapshot)) => self
-                .activator
-                .activate(repository, snapshot, Cause::Recovered, Instant::now())
-                .map_err(|withheld| withheld.to_string()),
+            Ok(Outcome::Valid(snapshot)) => {
+                Ok(self.activator.activate(repository, snapshot, Cause::Recovered, Instant::now()))
+            }
             Ok(Outcome::Rejected(rejected)) => {
                 let failed = FailedCommit::by_findings(&rejected);
                 Err(format!("it is not valid any more: {}", failed.in_short()))

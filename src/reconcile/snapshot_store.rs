@@ -13,7 +13,7 @@ use super::reading_cache::ReadingCache;
 use super::shared_state::SharedState;
 use super::snapshot_cache::SnapshotCache;
 use super::verifier::VerifiedCommit;
-use crate::git::{ObjectFault, ReadError, Repository, ResolveError, Signer};
+use crate::git::{KeyFiles, ObjectFault, ReadError, Repository, ResolveError, Signer};
 use crate::model::{Budget, CommitId};
 use crate::snapshot::Snapshot;
 
@@ -23,6 +23,7 @@ use crate::snapshot::Snapshot;
 pub(super) struct VerifiedSnapshot {
     snapshot: Arc<Snapshot>,
     signer: Option<Signer>,
+    keys: KeyFiles,
 }
 
 impl VerifiedSnapshot {
@@ -37,6 +38,11 @@ impl VerifiedSnapshot {
 
     pub(super) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
+    }
+
+    /// Returns what the files of keys contained before its commit was verified.
+    pub(super) fn keys(&self) -> &KeyFiles {
+        &self.keys
     }
 }
 
@@ -104,8 +110,8 @@ impl SnapshotStore {
         is_wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome<VerifiedSnapshot>, BuildError> {
         let outcome = self.decide(repository, commit.id(), is_wanted)?;
-        let signer = commit.signer().cloned();
-        Ok(outcome.map(|snapshot| VerifiedSnapshot { snapshot, signer }))
+        let (signer, keys) = (commit.signer().cloned(), commit.keys().clone());
+        Ok(outcome.map(|snapshot| VerifiedSnapshot { snapshot, signer, keys }))
     }
 
     /// Returns the outcome of a commit that a write made and that is not on the branch yet. Blocking.

@@ -100,12 +100,12 @@ impl Stages {
             contact,
             settings.data.as_deref().map(PinFile::new),
         ));
-        let verifier = Verifier::new(
+        let verifier = Arc::new(Verifier::new(
             settings.verification,
             Arc::clone(&recorder),
             Arc::clone(&live),
             Arc::clone(&state),
-        );
+        ));
         let store = SnapshotStore::new(
             path,
             settings.budget,
@@ -117,6 +117,7 @@ impl Stages {
             Arc::clone(&source),
             Arc::clone(&state),
             Arc::clone(&recorder),
+            Arc::clone(&verifier),
             Arc::clone(&live),
             Arc::clone(&metrics),
         );
@@ -125,7 +126,7 @@ impl Stages {
             state,
             live,
             recorder,
-            verifier: Arc::new(verifier),
+            verifier,
             store: Arc::new(store),
             activator: Arc::new(activator),
             metrics,

@@ -32,6 +32,7 @@ const REMEMBERED: usize = 4_096;
 pub(super) struct VerifiedCommit {
     id: CommitId,
     signer: Option<Signer>,
+    keys: KeyFiles,
 }
 
 impl VerifiedCommit {
@@ -42,6 +43,11 @@ impl VerifiedCommit {
     /// Returns who signed it, where that is demanded.
     pub(super) fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()
+    }
+
+    /// Returns what the files of keys contained before it was verified.
+    pub(super) fn keys(&self) -> &KeyFiles {
+        &self.keys
     }
 }
 
@@ -124,7 +130,7 @@ impl Verifier {
         trust: Trust,
     ) -> Result<VerifiedCommit, SignatureFault> {
         if self.mode() == VerifyMode::Off {
-            return Ok(VerifiedCommit { id: commit, signer: None });
+            return Ok(VerifiedCommit { id: commit, signer: None, keys: KeyFiles::default() });
         }
         // The history of a verified commit does not change; the keys may, and when its own signature is valid.
         let keys = self.verification.key_files();
@@ -142,11 +148,16 @@ impl Verifier {
             let signer = checked.inspect_err(|fault| self.note_damage(fault))?;
             // Keys that changed meanwhile may have verified one commit and not another.
             if self.verification.key_files() == keys {
-                self.verified.lock().insert(keys, commit);
+                self.verified.lock().insert(keys.clone(), commit);
             }
             signer
         };
-        Ok(VerifiedCommit { id: commit, signer })
+        Ok(VerifiedCommit { id: commit, signer, keys })
+    }
+
+    /// Returns whether the files of keys still contain what they did.
+    pub(super) fn are_current(&self, keys: &KeyFiles) -> bool {
+        self.mode() == VerifyMode::Off || self.verification.key_files() == *keys
     }
 
     /// Returns who signed the live commit, whatever its history: a key may have been removed since

@@ -39,6 +39,9 @@ pub(in crate::reconcile) enum Withheld {
     /// Whether the branch still has it cannot be read.
     #[error("the history of the branch cannot be read")]
     Unread,
+    /// A file of keys changed since it was verified.
+    #[error("keys changed since it was verified")]
+    KeysChanged,
     /// The daemon stops.
     #[error("the daemon is stopping")]
     Stopping,
@@ -95,6 +98,12 @@ impl ReconcileState {
             self.note_written(commit, now);
         }
         Ok(Pushed::MayActivate)
+    }
+
+    /// A commit that was pushed from here waits for the builder: it is to be verified again.
+    pub(in crate::reconcile) fn verify_pushed_again(&mut self, commit: CommitId, now: Now) {
+        let candidate = Candidate::new(commit, Trigger::Write, now.monotonic);
+        self.candidate.get_or_insert(candidate);
     }
 
     /// The branch is at a commit that was pushed from here.

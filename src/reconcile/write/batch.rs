@@ -122,6 +122,10 @@ impl DecidedWrites {
                     "the change was pushed as the commit {commit} and does not answer yet, since the history of the \
                      branch cannot be read: the next fetch decides"
                 )),
+                Withheld::KeysChanged => WriteError::Blocked(format!(
+                    "the change was pushed as the commit {commit} and does not answer yet, since keys changed \
+                     meanwhile: it is verified again"
+                )),
                 Withheld::Held | Withheld::Stopping => WriteError::Blocked(format!(
                     "the change is on the branch as the commit {commit} and does not answer yet"
                 )),

@@ -372,7 +372,11 @@ impl Writer {
             Ok(Pushed::IsLive) => return Ok(()),
             Ok(Pushed::MayActivate) => {}
         }
-        activation.activate(repository, snapshot, Cause::Written, since)
+        let admitted = activation.admit(snapshot).inspect_err(|_| {
+            self.state.lock().verify_pushed_again(commit, Now::read());
+            self.state.notify();
+        })?;
+        activation.activate(repository, admitted, Cause::Written, since)
     }
 
     /// Fetches the branch after another push moved it; what it brought is made live first. Returns whether it was

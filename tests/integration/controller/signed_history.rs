@@ -212,6 +212,38 @@ fn a_held_commit_of_a_removed_key_waits_no_longer() {
 }
 
 #[test]
+fn a_key_that_is_removed_while_its_commit_is_built_counts_no_more() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let first = keys.commit("first", &keys.ada);
+    let daemon = keys.start();
+    wait_for(&daemon, &first);
+    // So many groups that building them takes seconds.
+    let groups = keys.signed.path().join("repository/groups");
+    for file in 0..20 {
+        let group =
+            |it| format!("name: group {file} {it}\nrule: ['~', 'name', '^{file}[a-f]+{it}$']\n");
+        let documents: Vec<String> = (0..500).map(group).collect();
+        std::fs::write(groups.join(format!("{file}.yaml")), documents.join("---\n")).unwrap();
+    }
+    let many = keys.commit("many", &keys.eve);
+    daemon.wait_until("it is built", |it| {
+        let lines = it.log_lines();
+        lines.iter().any(|it| it.contains("the signature is valid") && it.contains(&many))
+    });
+    keys.allow(&[&keys.ada]);
+    wait_until_rejected(&daemon, &many, "SignerNotAllowed");
+    assert_eq!(live(&daemon), Some(first));
+    // Nor does it vouch for what is built upon it.
+    let last = keys.commit("last", &keys.ada);
+    let said = wait_until_rejected(&daemon, &last, "SignerNotAllowed");
+    assert!(said.contains(&many), "{said}");
+    let lines = daemon.log_lines();
+    let says = |what: &str| lines.iter().any(|it| it.contains(what) && it.contains(&many));
+    assert!(says("keys changed since the commit was verified") && !says("the commit is live"));
+}
+
+#[test]
 fn a_rejected_head_stays_so_where_the_commit_that_answers_is_damaged() {
     let Some(keys) = Keys::new() else { return };
     keys.allow(&[&keys.ada]);
