@@ -49,6 +49,7 @@ mod transition;
 mod view;
 mod writer;
 
+pub(crate) use check_in::has_keys;
 pub use check_in::{
     Answered, Certname, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored,
 };

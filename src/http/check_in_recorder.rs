@@ -12,7 +12,7 @@ use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::masking::CommitForm;
 use crate::snapshot::{Request, Snapshot};
 use crate::store::{
-    Answered, Certname, CheckIns, Noted, NotedFacts, Received, SaidPart, StoreError,
+    Answered, Certname, CheckIns, Noted, NotedFacts, Received, SaidPart, StoreError, has_keys,
 };
 
 /// Records check-ins, as far as the privacy policy allows.
@@ -38,6 +38,12 @@ impl Drop for Eviction<'_> {
     }
 }
 
+/// Returns what a request says of a node: without facts it says nothing of those that are known, and its trusted data
+/// are newer.
+fn said_part(has_facts: bool, has_trusted: bool) -> SaidPart {
+    if !has_facts && has_trusted { SaidPart::Trusted } else { SaidPart::Both }
+}
+
 impl CheckInRecorder {
     pub(super) fn new(check_ins: CheckIns, enc_cache: EncCache, privacy: PrivacyPolicy) -> Self {
         Self(Arc::new(Inner { check_ins, enc_cache, privacy }))
@@ -51,8 +57,9 @@ impl CheckInRecorder {
         answered: Option<Answered>,
         transaction_uuid: Option<String>,
     ) {
-        let noted = (NotedFacts::OfNode, SaidPart::Both);
-        self.note(&node.without_marks(), context, answered, transaction_uuid, noted);
+        let node = node.without_marks();
+        let said = said_part(!node.fact.is_empty(), !node.trusted.is_empty());
+        self.note(&node, context, answered, transaction_uuid, (NotedFacts::OfNode, said));
     }
 
     /// Records the same of a request that brought trusted data alone: the facts of the node are those that are known
@@ -117,7 +124,7 @@ impl CheckInRecorder {
             name,
             fact: request.fact,
             trusted: request.trusted,
-            said: SaidPart::Both,
+            said: said_part(has_keys(request.fact), has_keys(request.trusted)),
             form: self.0.privacy.stored_form(Some(snapshot)),
         };
         // The document is made of what is stored, and with the certname. Without facts the check-in says nothing of

@@ -477,7 +477,7 @@ pub(super) fn is_bare(bytes: usize) -> bool {
 }
 
 /// Returns whether the text of an object has a key.
-fn has_keys(object: &str) -> bool {
+pub(crate) fn has_keys(object: &str) -> bool {
     // An object without a string has none.
     object.contains('"')
 }

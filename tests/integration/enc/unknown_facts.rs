@@ -54,6 +54,41 @@ fn explanation(daemon: &Daemon, node: &str) -> Response {
     daemon.get(&format!("/v1/classified/nodes/{node}/explanation"))
 }
 
+/// Whichever way they come: Puppet Server sends no facts where it has none.
+#[test]
+fn trusted_data_that_come_without_facts_are_the_newest() {
+    let repository = repository(
+        "name: Db\nrule: [\"=\", [trusted, extensions, pp_role], db]\nconfig_data: {db: {password: s}}\n",
+    );
+    let daemon = serve(&repository, &[]);
+    let trusted = |role: &str| {
+        format!(r#""trusted": {{"certname": "n", "extensions": {{"pp_role": "{role}"}}}}"#)
+    };
+    let kept = |daemon: &Daemon| daemon.get("/controller/nodes/n").json();
+    for (path, without) in [
+        ("/v1/classified/nodes", r#""fact": {}, "#),
+        ("/v1/classified/nodes", ""),
+        ("/v2/classified/nodes", r#""fact": {}, "transaction_uuid": "u", "#),
+        ("/enc", r#""fact": {}, "#),
+        ("/enc", ""),
+    ] {
+        let db = format!(r#"{{"fact": {{"site": "berlin"}}, {}}}"#, trusted("db"));
+        check_in(&daemon, "n", "/v1/classified/nodes", &db);
+        assert_eq!(daemon.get("/hiera/n").json(), json!({"db::password": "s"}), "{path}");
+        check_in(&daemon, "n", path, &format!("{{{without}{}}}", trusted("web")));
+        let case = format!("{path} {without}");
+        assert_eq!(daemon.get("/hiera/n").json(), json!({}), "{case}");
+        let node = kept(&daemon);
+        assert_eq!(node["trusted"]["extensions"]["pp_role"], "web", "{case}");
+        assert_eq!(node["facts"], json!({"site": "berlin"}), "{case}");
+        // Once they are written as well.
+        daemon.wait_until("it is written", |it| {
+            kept(it)["answer"]["groups"].as_array().is_some_and(|it| it.len() == 1)
+        });
+        assert_eq!(kept(&daemon)["trusted"]["extensions"]["pp_role"], "web", "{case}");
+    }
+}
+
 #[test]
 fn a_node_without_facts_does_not_look_like_a_node_without_data() {
     let repository = repository(BY_FACTS);

@@ -17,61 +17,73 @@ const PAUSE: u32 = 9;
 /// steady never pays for it.
 const GROWTH: u64 = 16 << 10;
 
-/// The least resident memory since freed memory was returned, in KiB.
-#[derive(Debug)]
-struct LowWater(u64);
+/// How long nothing is returned after memory was, and how long at most: it doubles each time.
+///
+/// A first return comes at the peak, when most is still in use, so more of them follow. Where nodes check in all the
+/// time, memory grows at once by what was returned, and each page is got from the system once more.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(30)];
 
-impl LowWater {
-    /// Returns whether freed memory is to be returned now.
-    fn is_exceeded(&mut self, resident: u64) -> bool {
-        self.0 = self.0.min(resident);
-        resident > self.0 + GROWTH
-    }
-}
+/// The longest pause while the memory has grown.
+const LONGEST_WHILE_GROWN: Duration = Duration::from_secs(32);
 
-/// When freed memory is returned once more: at the peak it was still in use.
+/// Decides when freed memory is returned.
 #[derive(Debug)]
-struct Again {
-    at: Instant,
+struct Schedule {
+    /// The least resident memory since memory was returned, in KiB.
+    low: u64,
+    /// The most resident memory at which memory was returned, in KiB.
+    peak: u64,
+    last: Instant,
     pause: Duration,
 }
 
-/// The pauses between the first trims after a peak and the last ones; each is twice as long as the one before.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(30)];
-
-impl Again {
-    /// Begins to wait, after the memory has grown.
-    fn after(grown: Instant) -> Self {
-        let [pause, _] = PAUSES;
-        Self { at: grown + pause, pause }
+impl Schedule {
+    /// Begins with a process that has little memory yet.
+    fn new(now: Instant) -> Self {
+        let [_, longest] = PAUSES;
+        Self { low: 0, peak: 0, last: now, pause: longest * 2 }
     }
 
-    /// Waits for longer; none if what is in use by now is not only for a while.
-    fn next(&self, now: Instant) -> Option<Self> {
-        let [_, longest] = PAUSES;
-        let pause = self.pause * 2;
-        (pause <= longest).then(|| Self { at: now + pause, pause })
+    /// Returns whether freed memory is to be returned now, and counts on it.
+    fn is_due(&mut self, resident: u64, now: Instant) -> bool {
+        let [first, longest] = PAUSES;
+        self.low = self.low.min(resident);
+        let since = now.duration_since(self.last);
+        let has_grown = resident > self.low + GROWTH;
+        // The process may never have had so much: what is free limits how much it takes.
+        if resident > self.peak + GROWTH {
+            self.pause = first;
+        } else if has_grown && since > LONGEST_WHILE_GROWN * 2 {
+            self.pause = first;
+        } else if has_grown && since >= self.pause.min(LONGEST_WHILE_GROWN) {
+            self.pause = (self.pause * 2).min(LONGEST_WHILE_GROWN);
+        } else if self.pause <= longest && since >= self.pause {
+            self.pause *= 2;
+        } else {
+            return false;
+        }
+        self.peak = self.peak.max(resident);
+        self.last = now;
+        true
+    }
+
+    /// Notes how much is resident after memory was returned.
+    fn trimmed(&mut self, resident: u64) {
+        self.low = resident;
     }
 }
 
-/// Returns freed memory whenever the resident memory has grown, until the process ends.
+/// Returns freed memory when the resident memory has grown, until the process ends.
 pub(in crate::cli::serve) fn keep_trimming() -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name("trim".to_owned());
     thread.spawn(|| {
-        let mut low = LowWater(0);
-        let mut again: Option<Again> = None;
+        let mut schedule = Schedule::new(Instant::now());
         // Without /proc nothing is known of the memory.
         while let Some(resident) = resident() {
             let began = Instant::now();
-            let has_grown = low.is_exceeded(resident);
-            let is_due = again.as_ref().is_some_and(|it| it.at <= began);
-            if has_grown || is_due {
+            if schedule.is_due(resident, began) {
                 arenas::trim();
-                low = LowWater(self::resident().unwrap_or(resident));
-                again = match has_grown {
-                    true => Some(Again::after(began)),
-                    false => again.and_then(|it| it.next(began)),
-                };
+                schedule.trimmed(self::resident().unwrap_or(resident));
             }
             std::thread::sleep(INTERVAL.max(began.elapsed() * PAUSE));
         }
@@ -113,25 +125,49 @@ mod arenas {
 mod tests {
     use super::*;
 
+    /// Asks at each tenth of a second whether memory is returned; returns when it was, in milliseconds.
+    fn returns(schedule: &mut Schedule, from: Instant, resident: &[u64]) -> Vec<u128> {
+        let times = (0_u32..).map(|it| INTERVAL * it);
+        let due = times.zip(resident).filter(|(time, it)| {
+            let is_due = schedule.is_due(**it, from + *time);
+            if is_due {
+                schedule.trimmed(100);
+            }
+            is_due
+        });
+        due.map(|(time, _)| time.as_millis()).collect()
+    }
+
     #[test]
-    fn memory_is_returned_when_it_grew_since_its_least() {
-        let mut low = LowWater(100);
-        assert!(!low.is_exceeded(100 + GROWTH));
-        assert!(low.is_exceeded(101 + GROWTH));
-        assert!(!low.is_exceeded(50), "it fell by itself");
-        assert!(low.is_exceeded(51 + GROWTH));
+    fn memory_is_returned_at_each_new_peak() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(now);
+        let growing: Vec<u64> = (0..5).map(|it| 100 + it * (GROWTH + 1)).collect();
+        assert_eq!(returns(&mut schedule, now, &growing), [100, 200, 300, 400]);
+    }
+
+    #[test]
+    fn memory_that_grows_again_each_time_is_returned_more_and_more_seldom() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(now);
+        let busy = vec![101 + GROWTH; 1200];
+        let returned = returns(&mut schedule, now, &busy);
+        assert_eq!(returned, [0, 1000, 3000, 7000, 15_000, 31_000, 63_000, 95_000]);
+        // After a calm of some minutes the first growth is returned at once, and the pauses are short again.
+        let later = now + Duration::from_mins(10);
+        let again = returns(&mut schedule, later, &busy[..100]);
+        assert_eq!(again, [0, 1000, 3000, 7000]);
     }
 
     #[test]
     fn memory_is_returned_later_as_well_and_not_forever() {
-        let began = Instant::now();
-        let mut again = Again::after(began);
-        let mut trims = 1;
-        while let Some(next) = again.next(again.at) {
-            assert!(next.at - again.at == again.pause * 2);
-            (again, trims) = (next, trims + 1);
-        }
-        assert!(again.at - began > Duration::from_mins(30) && trims < 15, "{trims}");
+        let now = Instant::now();
+        let mut schedule = Schedule::new(now);
+        assert!(schedule.is_due(101 + GROWTH, now));
+        let steady = vec![100; 100_000];
+        let returned = returns(&mut schedule, now + INTERVAL, &steady);
+        assert_eq!(returned.len(), 11, "{returned:?}");
+        assert!(returned.last().is_some_and(|it| *it > 30 * 60 * 1000), "{returned:?}");
     }
 
     #[test]
