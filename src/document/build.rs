@@ -285,7 +285,12 @@ impl NodeBuilder<'_> {
             ScalarStyle::DoubleQuoted => None,
             _ => written_out(self.text, &text, stretch),
         };
-        let text = restored.map_or(text, Cow::Owned);
+        let mut text = restored.map_or(text, Cow::Owned);
+        if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
+            && token::is_cut_off(self.original, &text, stretch.1)
+        {
+            text.to_mut().pop();
+        }
         let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
         let span = match (start, end) == stretch {
             true => span,

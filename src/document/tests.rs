@@ -49,6 +49,62 @@ fn documents_are_read_to_json_values() {
     }
 }
 
+/// As PyYAML reads them.
+#[test]
+fn a_block_scalar_ends_with_the_file_without_another_line_break() {
+    for (text, expected) in [
+        ("x: |\n  hi", "hi"),
+        ("x: |+\n  hi", "hi"),
+        ("x: |-\n  hi", "hi"),
+        ("x: |2\n   hi", " hi"),
+        ("x: |\n  hi\r\n  ho", "hi\nho"),
+        ("x: |\n  hi # no", "hi # no"),
+        ("x: |\n  é", "é"),
+        ("x: >\n  a\n  b", "a b"),
+        ("x: >\n  a\n   b", "a\n b"),
+        ("x: >+\n  a\n\n  b", "a\nb"),
+        ("x: |\n  hi\n    ", "hi\n  "),
+        ("x: |\n  hi\n", "hi\n"),
+        ("x: |\n  hi\n  ", "hi\n"),
+        ("x: |\n  hi\n\n", "hi\n"),
+        ("x: |+\n  hi\n\n  ", "hi\n\n"),
+        ("x: |+\n  hi\n\n\n  ho\n ", "hi\n\n\nho\n"),
+        ("x: |\r\n  hi\r\n  ", "hi\n"),
+        ("x: |\n  hi\n ", "hi\n"),
+        ("x: |+\n  hi\n ", "hi\n"),
+        ("x: |+\n  hi\n  ", "hi\n"),
+        ("x: |+\n  hi\n\n ", "hi\n\n"),
+        ("x: >+\n  a\n  b\n  ", "a b\n"),
+        ("x: >\n  a\n  b\n     ", "a b\n   "),
+        ("x: |2\n     ", "   "),
+        ("x: |+\n\n  ", "\n"),
+        ("x: |\n  c\n# c", "c\n"),
+        ("x: |\n  a # c\n# c", "a # c\n"),
+        ("x: |\n  a # c\n # c", "a # c\n"),
+        ("x: |\n  hi\n...", "hi\n"),
+        ("x: |", ""),
+        ("x: |+\n", ""),
+        ("x: |+\n  ", ""),
+    ] {
+        assert_eq!(values(text), [json!({"x": expected})], "{text:?}");
+    }
+    assert_eq!(values("- |\n hi"), [json!(["hi"])]);
+}
+
+#[test]
+fn keys_of_any_length_are_written_as_they_are_read() {
+    for key in [1019, 1020, 1021, 1022, 1023, 1024, 1025, 4000].map(|it| "k".repeat(it)) {
+        for value in [json!(1), json!({"a": {"b": [1]}}), json!(["x"]), json!(null), json!({})] {
+            let value = json!({"first": 1, key.clone(): value, "last": {key.clone(): 2}});
+            for layout in [ValueLayout::Block, ValueLayout::Flow] {
+                assert_eq!(values(&write(&value, &|_| layout)), [value.clone()]);
+            }
+        }
+    }
+    let escaped = json!({"\u{1}".repeat(200): {"x": 1}, "y": 2});
+    assert_eq!(values(&write(&escaped, &|_| ValueLayout::Block)), [escaped]);
+}
+
 #[test]
 fn faults_are_found_all_and_with_their_place() {
     for (text, expected) in [

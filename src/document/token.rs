@@ -25,6 +25,26 @@ pub(super) fn scalar(
     }
 }
 
+/// Returns whether the text of a block scalar that ends at a place has a line break more than YAML gives it: its last line
+/// ends with the file, where the parser takes a line break for granted.
+pub(super) fn is_cut_off(file: &str, text: &str, end: usize) -> bool {
+    if end < file.len() || file.ends_with(['\n', '\r']) {
+        return false;
+    }
+    let content = text.trim_end_matches('\n');
+    let last = content.rsplit('\n').next().unwrap_or_default();
+    let is_blank = |line: &str| line.bytes().all(|it| it == b' ');
+    // Blanks beyond the indentation are content.
+    let is_content = |line: &str| {
+        !is_blank(line) || (!last.is_empty() && is_blank(last) && line.len() > last.len())
+    };
+    let file = file.replace("\r\n", "\n");
+    let behind = file.rsplit(['\n', '\r']).take_while(|it| !is_content(it)).count();
+    // The line break behind the header is none of the text.
+    let breaks = behind.saturating_sub(usize::from(content.is_empty()));
+    text.len() - content.len() > breaks
+}
+
 /// Returns the first byte of a list or mapping, behind its anchor.
 pub(super) fn collection(text: &str, start: usize) -> usize {
     match text.as_bytes().get(start) {

@@ -2,6 +2,7 @@
 //!
 //! Plain scalars are written only where every YAML reader takes them for the string they are.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -93,7 +94,8 @@ impl YamlWriter<'_> {
             Value::Object(fields) => {
                 for (key, field) in fields {
                     self.indent(indent);
-                    self.string(key);
+                    let key_text = inline_string(key);
+                    self.text.push_str(&block_key(&key_text, indent));
                     self.text.push(':');
                     way.push(key);
                     self.after_mark(field, indent, way);
@@ -175,7 +177,22 @@ impl YamlWriter<'_> {
     }
 
     fn string(&mut self, text: &str) {
-        if is_plain(text) { self.text.push_str(text) } else { self.text.push_str(&quote(text)) }
+        self.text.push_str(&inline_string(text));
+    }
+}
+
+/// Writes a string on one line.
+fn inline_string(text: &str) -> Cow<'_, str> {
+    if is_plain(text) { Cow::Borrowed(text) } else { Cow::Owned(quote(text)) }
+}
+
+/// Returns what stands before the colon of an entry that is indented so far: a long key needs a mark of its own.
+pub(super) fn block_key(key: &str, indent: usize) -> Cow<'_, str> {
+    /// How many characters YAML reads to find the colon behind a key, the quotes and escapes of the key included.
+    const LONGEST: usize = 1024;
+    match key.len() < LONGEST {
+        true => Cow::Borrowed(key),
+        false => Cow::Owned(format!("? {key}\n{:indent$}", "")),
     }
 }
 

@@ -61,7 +61,8 @@ impl Plan<'_> {
             let key_text =
                 if quoted { write::quote(key) } else { write::inline(&key.as_str().into()) };
             way.push(key);
-            let text = plan.line(&format!("{key_text}:"), value, indent, way);
+            let mark = format!("{}:", write::block_key(&key_text, indent));
+            let text = plan.line(&mark, value, indent, way);
             way.pop();
             Some(text)
         };
