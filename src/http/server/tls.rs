@@ -5,8 +5,11 @@ mod configure;
 mod described;
 mod error;
 mod files;
+mod newest;
 mod rollback;
+mod trust_set;
 mod verifier;
+mod verifier_set;
 
 use std::io;
 use std::sync::Arc;

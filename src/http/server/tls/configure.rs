@@ -15,7 +15,9 @@ use super::described::{described, short, time};
 use super::error::{TlsError, file_error};
 use super::files::{CrlPolicy, OnGap, TlsFiles};
 use super::rollback::Issues;
+use super::trust_set::{TrustSet, trust_sets};
 use super::verifier::Noting;
+use super::verifier_set::VerifierSet;
 use crate::config::watched::{FileEnd, Occasion, WatchedFile};
 use crate::config::{read_certificates, read_private_key};
 
@@ -146,7 +148,7 @@ pub(super) fn configure(
         .map_err(pair)?;
     let clients = match &files.client_ca {
         None => Clients::default(),
-        Some(path) => clients(files, path, next(), next(), provider, occasion)?,
+        Some(path) => clients(files, path, next(), next(), &provider, occasion)?,
     };
     let builder = match &clients.verifier {
         None => builder.with_no_client_auth(),
@@ -163,37 +165,60 @@ fn clients(
     ca: &Path,
     ca_bytes: &[u8],
     crl_bytes: &[u8],
-    provider: Arc<CryptoProvider>,
+    provider: &Arc<CryptoProvider>,
     occasion: Occasion,
 ) -> Result<Clients, TlsError> {
-    let authorities = certificates(ca, ca_bytes)?;
-    let mut roots = RootCertStore::empty();
-    for authority in &authorities {
-        roots.add(authority.clone()).map_err(file_error(ca))?;
-    }
-    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        // No certificate: anonymous. What anonymous callers may do is decided elsewhere.
-        .allow_unauthenticated();
+    let anchors = certificates(ca, ca_bytes)?;
+    let subjects = roots(&anchors).map_err(file_error(ca))?.subjects();
     let mut clients = Clients {
-        authorities: authorities.iter().filter_map(validity).collect(),
+        authorities: anchors.iter().filter_map(validity).collect(),
         ..Clients::default()
     };
-    if let Some(crl) = &files.client_crl {
-        let lists = Lists::read(crl, crl_bytes, &authorities, files.policy, occasion)?;
-        verifier = verifier.with_crls(lists.ders);
-        if files.policy.missing == OnGap::Allow {
-            verifier = verifier.allow_unknown_revocation_status();
+    let sets = match &files.client_crl {
+        None => vec![TrustSet { anchors, lists: Vec::new() }],
+        Some(crl) => {
+            let lists = Lists::read(crl, crl_bytes, &anchors, files.policy, occasion)?;
+            (clients.lists, clients.missing) = (lists.validity, lists.missing);
+            (clients.issues, clients.crl) = (lists.issues, crl.clone());
+            trust_sets(&lists.authorities).map_err(file_error(crl))?
         }
-        if files.policy.expired == OnGap::Refuse {
-            verifier = verifier.enforce_revocation_expiration();
-        }
-        (clients.lists, clients.missing) = (lists.validity, lists.missing);
-        (clients.issues, clients.crl) = (lists.issues, crl.clone());
-    }
+    };
     // The authorities were read one by one; what is left to be wrong is in the lists.
     let checked = files.client_crl.as_deref().unwrap_or(ca);
-    clients.verifier = Some(verifier.build().map_err(file_error(checked))?);
+    let verifiers = sets
+        .into_iter()
+        .map(|set| verifier(set, files.policy, provider).map_err(file_error(checked)))
+        .collect::<Result<_, _>>()?;
+    clients.verifier = VerifierSet::of(verifiers, subjects);
     Ok(clients)
+}
+
+/// Makes the verifier of a set. Without any list it checks no revocation: then each status is allowed to be unknown.
+fn verifier(
+    set: TrustSet,
+    policy: CrlPolicy,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let roots = roots(&set.anchors).map_err(|it| it.to_string())?;
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    // No certificate: anonymous. What anonymous callers may do is decided elsewhere.
+    let mut builder = builder.allow_unauthenticated().with_crls(set.lists);
+    if policy.missing == OnGap::Allow {
+        builder = builder.allow_unknown_revocation_status();
+    }
+    if policy.expired == OnGap::Refuse {
+        builder = builder.enforce_revocation_expiration();
+    }
+    builder.build().map_err(|it| it.to_string())
+}
+
+fn roots(anchors: &[CertificateDer<'_>]) -> Result<RootCertStore, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    for anchor in anchors {
+        roots.add(anchor.clone())?;
+    }
+    Ok(roots)
 }
 
 fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {

@@ -1,7 +1,8 @@
 //! Rejects revocation lists that are older than the one in use.
 //!
 //! An older list has a valid signature as well, and would admit certificates that were revoked since. Each
-//! list has a number that its authority increases; without a number, the time of issue replaces it.
+//! list has a number that its authority increases; without a number, or with the same one, the time of issue replaces
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,22 @@ pub(super) struct Issue {
     issued_at: i64,
 }
 
-/// The newest list of each authority, by the key of the authority.
-pub(super) type Issues = BTreeMap<Vec<u8>, Issue>;
+/// Who issues lists: a subject and a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CrlIssuer {
+    pub(super) subject: Vec<u8>,
+    pub(super) key: Vec<u8>,
+}
+
+/// Which lists replace each other: those of an issuer for the same certificates.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CrlSeries {
+    pub(super) issuer: CrlIssuer,
+    pub(super) scope: Vec<u8>,
+}
+
+/// The list of each series.
+pub(super) type Issues = BTreeMap<CrlSeries, Issue>;
 
 impl Issue {
     pub(super) fn of(list: &CertificateRevocationList<'_>, name: String) -> Self {
@@ -31,36 +46,37 @@ impl Issue {
         Self { name, number, issued_at: list.last_update().timestamp() }
     }
 
-    /// Returns why this list must not replace another.
-    fn is_older_than(&self, other: &Self) -> Option<String> {
+    pub(super) fn is_older_than(&self, other: &Self) -> bool {
         let rank = |number: &Vec<u8>| (number.len(), number.clone());
-        let ((this, that), is_older) = match (&self.number, &other.number) {
-            (Some(this), Some(that)) => ((shown(this), shown(that)), rank(this) < rank(that)),
-            _ => {
-                let times = (time(self.issued_at), time(other.issued_at));
-                (times, self.issued_at < other.issued_at)
-            }
-        };
-        is_older.then(|| {
-            format!(
-                "the revocation list of `{}` is older than the one in use ({this} after {that}) and would admit what was revoked since: install the newest list, or restart the daemon to use this one",
-                self.name
-            )
-        })
+        match (&self.number, &other.number) {
+            (Some(this), Some(that)) if this != that => rank(this) < rank(that),
+            _ => self.issued_at < other.issued_at,
+        }
     }
-}
 
-/// Keeps the newer list of an authority that has two.
-pub(super) fn note(issues: &mut Issues, key: &[u8], issue: Issue) {
-    match issues.get(key) {
-        Some(known) if issue.is_older_than(known).is_some() => {}
-        _ => drop(issues.insert(key.to_vec(), issue)),
+    /// Returns why this list must not replace a newer one.
+    fn is_refused_after(&self, newer: &Self) -> String {
+        let (this, that) = match (&self.number, &newer.number) {
+            (Some(this), Some(that)) if this != that => (shown(this), shown(that)),
+            _ => (time(self.issued_at), time(newer.issued_at)),
+        };
+        format!(
+            "the revocation list of `{}` is older than the one in use ({this} after {that}) and would admit what was revoked since: install the newest list, or restart the daemon to use this one",
+            self.name
+        )
     }
 }
 
 /// Returns why lists must not replace others.
 pub(super) fn rollback(new: &Issues, in_use: &Issues) -> Option<String> {
-    new.iter().find_map(|(key, issue)| issue.is_older_than(in_use.get(key)?))
+    new.iter().find_map(|(series, issue)| {
+        let replaced = in_use.get(series).or_else(|| {
+            // The first list for these certificates is not older than all others of its authority.
+            let others = in_use.iter().filter(|(it, _)| it.issuer == series.issuer);
+            others.map(|it| it.1).reduce(|a, b| if b.is_older_than(a) { b } else { a })
+        })?;
+        issue.is_older_than(replaced).then(|| issue.is_refused_after(replaced))
+    })
 }
 
 /// Writes a number as certificates show it.
@@ -74,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_compared_by_value_and_times_stand_in() {
+    fn numbers_are_compared_by_value_and_times_replace_them() {
         let issue = |number: Option<&[u8]>, issued_at| Issue {
             name: "CN=x".to_owned(),
             number: number.map(<[u8]>::to_vec),
@@ -82,13 +98,14 @@ mod tests {
         };
         for (new, old, is_older) in [
             (issue(Some(&[2]), 0), issue(Some(&[1]), 9), false),
-            (issue(Some(&[2]), 0), issue(Some(&[2]), 9), false),
+            (issue(Some(&[2]), 9), issue(Some(&[2]), 9), false),
+            (issue(Some(&[2]), 0), issue(Some(&[2]), 9), true),
             (issue(Some(&[2]), 9), issue(Some(&[1, 0]), 0), true),
             (issue(Some(&[1, 0]), 9), issue(Some(&[0xff]), 0), false),
             (issue(None, 8), issue(Some(&[1]), 9), true),
             (issue(Some(&[1]), 9), issue(None, 9), false),
         ] {
-            assert_eq!(new.is_older_than(&old).is_some(), is_older, "{new:?} {old:?}");
+            assert_eq!(new.is_older_than(&old), is_older, "{new:?} {old:?}");
         }
     }
 }

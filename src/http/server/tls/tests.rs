@@ -1,5 +1,8 @@
 #![expect(clippy::disallowed_methods, reason = "certificates are files")]
 
+mod list_choice;
+mod same_subject;
+
 use super::*;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
@@ -8,12 +11,36 @@ use rcgen::{
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-fn authority(name: &str) -> Authority {
+fn authority_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    params
+}
+
+fn authority(name: &str) -> Authority {
+    CertifiedIssuer::self_signed(authority_params(name), KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A certificate for the key of an authority, signed by another one.
+fn certified_by(of: &Authority, name: &str, by: &Authority) -> CertificateDer<'static> {
+    authority_params(name).signed_by(of.key(), by).unwrap().der().clone()
+}
+
+fn signed_by(of: &Authority, number: u64) -> (rcgen::Certificate, KeyPair) {
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, format!("node{number}"));
+    params.serial_number = Some(SerialNumber::from(number));
+    let key = KeyPair::generate().unwrap();
+    (params.signed_by(&key, of).unwrap(), key)
+}
+
+/// What a client shows: a certificate of the first authority, and the certificates of all.
+fn shown_by(number: u64, of: &[&Authority]) -> ClientCertificate {
+    let mut chain = vec![signed_by(of[0], number).0.der().clone()];
+    chain.extend(of.iter().map(|it| it.der().clone()));
+    ClientCertificate { facts: CertificateFacts::default(), chain }
 }
 
 /// A list that revokes one number, valid until a year.
@@ -60,11 +87,17 @@ impl Site {
     }
 
     fn sign(&self, number: u64) -> (rcgen::Certificate, KeyPair) {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, format!("node{number}"));
-        params.serial_number = Some(SerialNumber::from(number));
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.puppet).unwrap(), key)
+        signed_by(&self.puppet, number)
+    }
+
+    /// Makes an authority that Puppet's has signed.
+    fn intermediate(&self, name: &str) -> Authority {
+        Self::below(&self.puppet, name)
+    }
+
+    fn below(root: &Authority, name: &str) -> Authority {
+        let params = authority_params(name);
+        CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), root).unwrap()
     }
 
     fn open(&self, policy: CrlPolicy) -> Result<Tls, String> {
@@ -94,6 +127,14 @@ impl Site {
         let chain = vec![self.sign(number).0.der().clone()];
         let facts = CertificateFacts::default();
         ClientCertificate { facts, chain }
+    }
+
+    /// Reads files that changed, once they have settled.
+    #[expect(clippy::unused_self, reason = "it is the site's files that are read")]
+    fn reload(&self, tls: &Tls) -> Result<Reloaded, String> {
+        tls.reload(ReloadCause::Declared).ok();
+        std::thread::sleep(crate::config::watched::SETTLE);
+        tls.reload(ReloadCause::Declared).map_err(|it| it.to_string())
     }
 
     fn admits(&self, tls: &Tls, number: u64) -> bool {
