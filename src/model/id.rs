@@ -41,6 +41,13 @@ impl GroupId {
         Self(Uuid::new_v5(&Uuid::NAMESPACE_URL, text.as_bytes()))
     }
 
+    /// Returns an id that no group is written with, for one of which no id can be told: its document begins at a byte
+    /// of a file.
+    pub(crate) fn of_document(file: &str, start: u32) -> Self {
+        let text = format!("clade:document:{file}#{start}");
+        Self(Uuid::new_v5(&Uuid::NAMESPACE_URL, text.as_bytes()))
+    }
+
     /// Returns the id that is written as a text, in lower case; `None` for any other text.
     pub fn from_canonical(text: &str) -> Option<Self> {
         let is_upper = |it: u8| it.is_ascii_uppercase();

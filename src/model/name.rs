@@ -37,14 +37,19 @@ macro_rules! name {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// Returns the part of a text that is the name, or what is wrong with it.
+            pub(crate) fn normalised(text: &str) -> Result<&str, &'static str> {
+                let normalise: fn(&str) -> Result<&str, &'static str> = $normalise;
+                normalise(text)
+            }
         }
 
         impl FromStr for $name {
             type Err = NameError;
 
             fn from_str(text: &str) -> Result<Self, NameError> {
-                let normalise: fn(&str) -> Result<&str, &'static str> = $normalise;
-                match normalise(text) {
+                match Self::normalised(text) {
                     Ok(name) => Ok(Self(shared_text(name))),
                     Err(reason) => Err(NameError { name: text.to_owned(), sort: $sort, reason }),
                 }

@@ -48,18 +48,8 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<En
     let mut nothing = Node { content: Content::Mapping(Vec::new()), span: Span::START };
     let document = single(documents, reader).unwrap_or(&mut nothing);
     reader.document(document, "an environment", KEYS, &|_| None)?;
-    let name: EnvironmentName = match document.get("name") {
-        Some(node) => reader.parsed(node, "`name`")?,
-        None => match stem(&reader.file).parse() {
-            Ok(name) => name,
-            Err(error) => {
-                reader.add(Kind::SchemaViolation, document.span, format!("{error}")).help =
-                    Some("rename the file, or write a `name`".to_owned());
-                return None;
-            }
-        },
-    };
-    if name.is_agent_specified() {
+    let name = read_name(document, reader);
+    if name.as_ref().is_some_and(EnvironmentName::is_agent_specified) {
         let span = document.get("name").map_or(document.span, |node| node.span);
         reader.add(Kind::SuspiciousValue, span, AGENT_SPECIFIED).help =
             Some("give the file the name of an environment, or remove it".to_owned());
@@ -75,7 +65,26 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<En
     }
     let catalogue = classes.map(|classes| Catalogue { classes });
     let span = document.get("name").map_or(document.span, |node| node.span);
-    Some(EnvironmentFile { name, place: reader.place(span), catalogue, types: Arc::new(types) })
+    Some(EnvironmentFile {
+        name: name?,
+        place: reader.place(span),
+        catalogue,
+        types: Arc::new(types),
+    })
+}
+
+fn read_name(document: &Node, reader: &mut FileReader) -> Option<EnvironmentName> {
+    if let Some(node) = document.get("name") {
+        return reader.parsed(node, "`name`");
+    }
+    match stem(&reader.file).parse() {
+        Ok(name) => Some(name),
+        Err(error) => {
+            reader.add(Kind::SchemaViolation, document.span, format!("{error}")).help =
+                Some("rename the file, or write a `name`".to_owned());
+            None
+        }
+    }
 }
 
 fn read_classes(

@@ -7,8 +7,10 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::fault_spans::FaultSpans;
+use super::yaml_fault::from_fault;
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity, closest};
-use crate::document::{Content, Entry, Node, Span, quote};
+use crate::document::{Content, Entry, Fault, Node, Span, quote};
 use crate::model::{BudgetItem, Counts, Exceeded, Meter, Room, Weight};
 use crate::model::{
     ClassName, Classes, Key, NameError, Table, Value, VariableName, check_parameter_name,
@@ -26,8 +28,10 @@ pub(super) struct FileReader {
     /// The limit that the file went over, if it did: nothing of it is used then.
     pub(super) exceeded: Option<Exceeded>,
     meter: Arc<Meter>,
-    /// Whether the document has a fault of syntax, which may have swallowed some of it.
-    pub(super) is_broken: bool,
+    /// Where the file has faults of its YAML. What stands there was not read as its author meant it.
+    pub(super) faults: FaultSpans,
+    /// The same with the keys whose second value was not read.
+    pub(super) doubts: FaultSpans,
     /// The last finding that was only counted.
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
@@ -54,7 +58,8 @@ impl FileReader {
             cost: Counts::default(),
             exceeded: None,
             meter: Arc::clone(meter),
-            is_broken: false,
+            faults: FaultSpans::default(),
+            doubts: FaultSpans::default(),
             dropped: None,
             group: None,
         }
@@ -77,19 +82,78 @@ impl FileReader {
         self.meter.budget().limit(item)
     }
 
+    /// Adds the faults of the file's YAML, before its parts are read.
+    pub(super) fn note_faults(&mut self, faults: impl Iterator<Item = Fault>) {
+        let faults: Vec<Fault> = faults.collect();
+        self.faults = faults.iter().map(|it| it.span).collect();
+        let related = faults.iter().flat_map(|it| &it.related).map(|(span, _)| *span);
+        self.doubts = faults.iter().map(|it| it.span).chain(related).collect();
+        for fault in faults {
+            let found = from_fault(&self.file, fault);
+            self.keep(found);
+        }
+    }
+
     fn is_full(&self) -> bool {
         let item = BudgetItem::Findings;
         self.errors > 0 && self.meter.counts().get(item) >= self.meter.budget().limit(item)
     }
 
-    /// Adds a finding. A violation of the schema in a broken document is not worth one: what is missing
-    /// may have been swallowed.
+    /// Adds a finding. An error where the YAML has a fault only follows from that.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
-        if self.is_broken && diagnostic.kind == Kind::SchemaViolation {
+        if diagnostic.severity == Severity::Error && self.faults.cover(diagnostic.place.span) {
             self.errors += 1;
             return self.dropped.insert(diagnostic);
         }
         self.keep(diagnostic)
+    }
+
+    /// Adds that a value is not of the sort that is expected; that only follows where the value has a fault.
+    fn mismatch(
+        &mut self,
+        node: &Node,
+        what: impl Display + Copy,
+        expected: &str,
+    ) -> &mut Diagnostic {
+        let message = format!("{what}: expected {expected}, found {}", node.type_name());
+        let mut found = Diagnostic::new(Kind::SchemaViolation, self.place(node.span), message);
+        found.group.clone_from(&self.group);
+        if self.is_lost(node) {
+            self.errors += 1;
+            return self.dropped.insert(found);
+        }
+        self.push(found)
+    }
+
+    /// Returns whether a value is not what its author wrote: a scalar with a fault, or a mapping of which no key could
+    /// be read.
+    pub(super) fn is_lost(&self, node: &Node) -> bool {
+        let is_touched = || self.faults.touch(node.span);
+        match &node.content {
+            Content::Scalar(_) => is_touched(),
+            Content::Mapping(entries) => {
+                let is_block = node.span.start == node.span.end;
+                entries.is_empty() && (is_block || is_touched())
+            }
+            Content::Sequence(_) => false,
+        }
+    }
+
+    /// Returns whether a key stands in what a mapping merges, which is not read.
+    pub(super) fn merges(&self, mapping: &Node, key: &str) -> bool {
+        let Some(merge) = mapping.entry("<<").filter(|it| self.faults.cover(it.key_span)) else {
+            return false;
+        };
+        let mut merged = std::iter::once(&merge.value).chain(merge.value.elements());
+        merged.any(|it| it.get(key).is_some())
+    }
+
+    /// Returns whether it is not known which value a key is meant to have.
+    pub(super) fn is_doubtful(&self, mapping: &Node, key: &str) -> bool {
+        match mapping.entry(key) {
+            Some(entry) => self.doubts.cover(entry.key_span) || self.doubts.touch(entry.value.span),
+            None => self.merges(mapping, key),
+        }
     }
 
     /// Keeps a finding, or only counts it if there are too many.
@@ -182,8 +246,7 @@ impl FileReader {
         if let Content::Mapping(entries) = &node.content {
             return Some(entries);
         }
-        let message = format!("{what}: expected a mapping, found {}", node.type_name());
-        self.add(Kind::SchemaViolation, node.span, message).help = help();
+        self.mismatch(node, what, "a mapping").help = help();
         None
     }
 
@@ -196,6 +259,10 @@ impl FileReader {
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) {
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            // A merge key is no key at all.
+            if entry.key == "<<" && self.faults.cover(entry.key_span) {
+                continue;
+            }
             if self.is_full() {
                 // The text of a finding that is only counted is never shown, and takes time to make.
                 self.errors += 1;
@@ -232,8 +299,7 @@ impl FileReader {
             }
             _ => None,
         };
-        let message = format!("{what}: expected a string, found {}", node.type_name());
-        self.add(Kind::SchemaViolation, node.span, message).help = help;
+        self.mismatch(node, what, "a string").help = help;
         None
     }
 
@@ -253,10 +319,9 @@ impl FileReader {
         match &node.content {
             Content::Scalar(Value::Bool(value)) => Some(*value),
             _ => {
-                let message = format!("{what}: expected true or false, found {}", node.type_name());
                 let written = node.as_str().filter(|it| matches!(*it, "true" | "false"));
                 let help = written.map(|it| format!("write {it} without quotes"));
-                self.add(Kind::SchemaViolation, node.span, message).help = help;
+                self.mismatch(node, what, "true or false").help = help;
                 None
             }
         }
@@ -270,7 +335,6 @@ impl FileReader {
         match &node.content {
             Content::Sequence(elements) => Some(elements),
             _ => {
-                let message = format!("{what}: expected a list, found {}", node.type_name());
                 let help = node.as_str().map(|text| match text.strip_prefix('-') {
                     Some(_) => {
                         "write each element on a line of its own, with a blank behind its `-`"
@@ -278,7 +342,7 @@ impl FileReader {
                     }
                     None => format!("write it in brackets: [{}]", quote(text)),
                 });
-                self.add(Kind::SchemaViolation, node.span, message).help = help;
+                self.mismatch(node, what, "a list").help = help;
                 None
             }
         }

@@ -6,14 +6,12 @@ use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
 use super::group_spans::{GroupPart, GroupSpans, value_spans};
+use super::partial_group::{GroupParts, PartialGroup, ReadRule};
 use super::rule;
 use crate::diagnostic::{Kind, closest};
 use crate::document::{Entry, Limits, Node, Span, bounded};
 use crate::hierarchy::root_group;
-use crate::model::{
-    BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName, shared_classes, shared_text,
-    shared_variables,
-};
+use crate::model::{BudgetItem, EnvironmentName, Group, GroupId, GroupName, shared_text};
 use crate::rule::{array_levels, with_pins};
 
 /// A group as written: valid by itself, but for its parent.
@@ -33,32 +31,62 @@ pub struct GroupFile {
 enum GroupContent {
     /// The group, with the root group as its parent.
     Valid(Group),
-    /// A group with errors: its name and id, as far as they could be read.
-    Invalid { name: Option<GroupName>, id: Option<GroupId> },
+    /// A group with errors that is checked as far as it could be read.
+    Partial(Box<PartialGroup>),
+    /// A group with errors, without a name: its id, as far as it could be read.
+    Nameless { id: Option<GroupId> },
 }
 
 impl GroupFile {
-    /// Returns the group, with the root group as its parent; `None` if it has errors.
+    /// Returns the group, with the root group as its parent; `None` if it has errors other than faults of its YAML.
     pub fn group(&self) -> Option<&Group> {
         match &self.content {
             GroupContent::Valid(group) => Some(group),
-            GroupContent::Invalid { .. } => None,
+            GroupContent::Partial(partial) => partial.as_read.as_ref(),
+            GroupContent::Nameless { .. } => None,
         }
+    }
+
+    /// Returns whether the group has no errors.
+    pub(super) fn is_valid(&self) -> bool {
+        matches!(self.content, GroupContent::Valid(_))
+    }
+
+    /// Returns the group to be checked, also one with errors. Where the id or the environment of that is not known, it
+    /// has one that no other group has.
+    pub(super) fn checked_group(&self) -> Option<&Group> {
+        match &self.content {
+            GroupContent::Valid(group) => Some(group),
+            GroupContent::Partial(partial) => Some(&partial.group),
+            GroupContent::Nameless { .. } => None,
+        }
+    }
+
+    /// Returns the group as far as it could be read, if it has errors.
+    pub(super) fn partial(&self) -> Option<&PartialGroup> {
+        match &self.content {
+            GroupContent::Partial(partial) => Some(partial),
+            GroupContent::Valid(_) | GroupContent::Nameless { .. } => None,
+        }
+    }
+
+    /// Returns the environment, as far as it could be read.
+    pub(super) fn environment(&self) -> Option<&EnvironmentName> {
+        let is_known = self.partial().is_none_or(|it| it.has_environment);
+        self.checked_group().filter(|_| is_known).map(|it| &it.environment)
     }
 
     /// Returns the name, as far as it could be read.
     pub fn name(&self) -> Option<&GroupName> {
-        match &self.content {
-            GroupContent::Valid(group) => Some(&group.name),
-            GroupContent::Invalid { name, .. } => name.as_ref(),
-        }
+        self.checked_group().map(|it| &it.name)
     }
 
     /// Returns the id that is written or follows from the name.
     pub fn id(&self) -> Option<GroupId> {
         match &self.content {
             GroupContent::Valid(group) => Some(group.id),
-            GroupContent::Invalid { id, .. } => *id,
+            GroupContent::Partial(partial) => partial.id,
+            GroupContent::Nameless { id } => *id,
         }
     }
 }
@@ -136,7 +164,7 @@ fn familiar(entry: &Entry) -> Option<String> {
             });
         }
     };
-    Some(format!("did you mean `{meant}`?"))
+    Some(did_you_mean(meant))
 }
 
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
@@ -147,12 +175,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         Some(node) => reader.parsed(node, "`environment`"),
         None => "production".parse().ok(),
     };
-    let written_id = document.get("id").map(|node| read_id(node, reader));
-    let id = match (&written_id, &name, &environment) {
-        (Some(id), _, _) => *id,
-        (None, Some(name), Some(environment)) => Some(implied_id(document, name, environment)),
-        _ => None,
-    };
+    let id = group_id(document, name.as_ref(), environment.as_ref(), reader);
     let is_root = id == Some(GroupId::ROOT);
     let errors_before_pins = reader.errors;
     let pins = read_pins(document, is_root, reader);
@@ -169,24 +192,19 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let variables =
         document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
     let parent = read_parent(document, reader);
-    let valid = reader.errors == errors_before + pin_errors;
-    let content = match (id, name, environment, rule) {
-        (Some(id), Some(name), Some(environment), Some(rule)) if valid => {
-            GroupContent::Valid(Group {
-                id,
-                name,
-                parent: GroupId::ROOT,
-                environment,
-                environment_trumps: trumps.unwrap_or(false),
-                description,
-                rule: rule.map(Arc::new),
-                classes: shared_classes(classes.unwrap_or_default()),
-                variables: shared_variables(variables),
-                config_data: shared_classes(config_data.unwrap_or_default()),
-            })
-        }
-        (id, name, ..) => GroupContent::Invalid { name, id },
+    let is_valid = reader.errors == errors_before + pin_errors;
+    let parts = GroupParts {
+        name,
+        id,
+        environment,
+        trumps,
+        description,
+        rule,
+        classes: classes.unwrap_or_default(),
+        variables,
+        config_data: config_data.unwrap_or_default(),
     };
+    let content = content(parts, is_valid, document, reader);
     Some(GroupFile {
         file: Arc::clone(&reader.file),
         spans: spans(document, &content, parent.as_ref(), &values),
@@ -196,7 +214,43 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     })
 }
 
-/// Returns where the parts of a group are written. What one with errors sets cannot be looked up.
+/// Returns what a group says.
+fn content(
+    parts: GroupParts,
+    is_valid: bool,
+    document: &Node,
+    reader: &FileReader,
+) -> GroupContent {
+    let id = parts.id;
+    let has_faults = reader.faults.touch(document.span);
+    let kept = (!is_valid || has_faults).then(|| parts.clone());
+    let group = parts.into_group().filter(|_| is_valid);
+    match (kept, group) {
+        (None, Some(group)) => GroupContent::Valid(group),
+        (kept, group) => {
+            let partial = kept.and_then(|it| it.into_partial(document, &means, reader));
+            partial.map_or(GroupContent::Nameless { id }, |it| {
+                GroupContent::Partial(Box::new(PartialGroup { as_read: group, ..it }))
+            })
+        }
+    }
+}
+
+/// Returns whether an unknown key is meant to be a known one.
+fn means(entry: &Entry, key: &str) -> bool {
+    let is_known = KEYS.contains(&entry.key.as_str());
+    let meant = || match familiar(entry) {
+        Some(help) => help == did_you_mean(key),
+        None => closest(&entry.key, KEYS.iter().copied()) == Some(key),
+    };
+    !is_known && meant()
+}
+
+fn did_you_mean(key: &str) -> String {
+    format!("did you mean `{key}`?")
+}
+
+/// Returns where the parts of a group are written. What one without a name sets cannot be looked up.
 fn spans(
     document: &Node,
     content: &GroupContent,
@@ -213,14 +267,18 @@ fn spans(
         document.get(key).map(|node| node.span)
     };
     let place = document.name_span();
-    match content {
-        // Its pins are a fault and no part of its rule.
-        GroupContent::Valid(Group { id: GroupId::ROOT, .. }) => {
-            GroupSpans::new(place, part, &[], values)
+    let (id, has_pins) = match content {
+        GroupContent::Valid(group) => (group.id, true),
+        GroupContent::Partial(partial) => {
+            let has_pins = partial.group.rule.is_some() && !partial.lacks_pins;
+            (partial.group.id, has_pins || partial.as_read.is_some())
         }
-        GroupContent::Valid(_) => GroupSpans::new(place, part, &pin_spans(document), values),
-        GroupContent::Invalid { .. } => GroupSpans::new(place, part, &[], &[]),
-    }
+        GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], &[]),
+    };
+    // The pins of the root group are a fault and no part of its rule.
+    let has_pins = has_pins && id != GroupId::ROOT;
+    let pins = if has_pins { pin_spans(document) } else { Vec::new() };
+    GroupSpans::new(place, part, &pins, values)
 }
 
 fn read_description(document: &Node, reader: &mut FileReader) -> Option<Arc<str>> {
@@ -231,6 +289,9 @@ fn read_description(document: &Node, reader: &mut FileReader) -> Option<Arc<str>
 fn read_name(document: &Node, reader: &mut FileReader) -> Option<GroupName> {
     if let Some(node) = document.get("name") {
         return reader.parsed(node, "`name`");
+    }
+    if reader.merges(document, "name") {
+        return None;
     }
     // A misspelt `name` has been said to be one.
     let is_misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
@@ -251,6 +312,19 @@ fn read_id(node: &Node, reader: &mut FileReader) -> Option<GroupId> {
                 Some(help.to_owned());
             None
         }
+    }
+}
+
+/// Returns the id that is written or follows from the name.
+fn group_id(
+    document: &Node,
+    name: Option<&GroupName>,
+    environment: Option<&EnvironmentName>,
+    reader: &mut FileReader,
+) -> Option<GroupId> {
+    match document.get("id") {
+        Some(node) => read_id(node, reader),
+        None => Some(implied_id(document, name?, environment?)),
     }
 }
 
@@ -297,35 +371,38 @@ fn pin_spans(document: &Node) -> Vec<Span> {
 /// How many levels of lists the array form of a rule may have: a group is a mapping around it.
 const RULE_LEVELS: usize = Limits::DEFAULT.depth - 1;
 
-/// Reads the rule and joins it with the pinned nodes; the inner `None` is a group that has neither.
-#[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
+/// Reads the rule and joins it with the pinned nodes.
 fn read_rule(
     document: &Node,
     is_root: bool,
     pinned: Option<&[Arc<str>]>,
     reader: &mut FileReader,
-) -> Option<Option<Condition>> {
+) -> ReadRule {
     let rule = match document.get("rule").filter(|node| !node.is_null()) {
         Some(node) => rule::read(node, reader).map(Some),
         None if is_root => root_group().map(|root| root.rule.as_deref().cloned()),
         None => Some(None),
     };
-    let pinned = pinned?;
-    reader.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
-    let joined = with_pins(rule?, pinned);
+    let Some(rule) = rule else { return ReadRule::Unreadable };
+    let Some(pinned) = pinned else { return ReadRule::WithoutPins(rule) };
+    if reader.charge(BudgetItem::RuleTerms, pinned.len() as u64).is_none() {
+        return ReadRule::Unreadable;
+    }
+    let joined = with_pins(rule, pinned);
     if joined.as_ref().is_some_and(|it| array_levels(it) > RULE_LEVELS) {
         let span = document.get("rule").map_or(document.span, |it| it.span);
         let message = format!("the array form of the rule is nested over {RULE_LEVELS} deep");
         let help = "nest fewer conditions: the API and `clade export` show it so, with pinned nodes as a condition around it, \
                     and what they show could not be read again";
         reader.add(Kind::InvalidRule, span, message).help = Some(help.to_owned());
-        return None;
+        return ReadRule::Unreadable;
     }
-    Some(joined)
+    ReadRule::Whole(joined)
 }
 
 fn read_parent(document: &Node, reader: &mut FileReader) -> Option<ParentName> {
-    let node = document.get("parent").filter(|node| !node.is_null())?;
+    let is_doubtful = reader.is_doubtful(document, "parent");
+    let node = document.get("parent").filter(|node| !node.is_null() && !is_doubtful)?;
     let text = reader.text(node, "`parent`")?;
     Some(text.parse().map_or_else(|_| ParentName::Name(shared_text(text)), ParentName::Id))
 }

@@ -51,7 +51,7 @@ impl GroupFile {
         self.part(GroupPart::Rule)
     }
 
-    /// Returns where the nodes are written that are pinned, in order; those of a valid group only.
+    /// Returns where the nodes are written that are pinned, in order.
     pub fn pin_places(&self) -> impl Iterator<Item = Place> {
         self.spans.pins().map(|it| self.place_of(it))
     }
@@ -63,14 +63,15 @@ impl GroupFile {
 
     /// Returns the pinned nodes and where each is written, in order.
     pub fn named_pins(&self) -> impl Iterator<Item = (&str, Place)> {
-        let rule = self.group().and_then(|it| it.rule.as_deref());
+        let group = self.group().or(self.checked_group());
+        let rule = group.and_then(|it| it.rule.as_deref());
         let names = rule.map(|it| joined_pins(it, self.spans.pin_count()));
         let pins = names.into_iter().flatten().zip(self.spans.pins());
         pins.map(|(name, span)| (name.as_ref(), self.place_of(span)))
     }
 
     fn value(&self, number: impl Fn(&Group) -> Option<usize>) -> Option<Place> {
-        self.spans.value(number(self.group()?)?).map(|it| self.place_of(it))
+        self.spans.value(number(self.checked_group()?)?).map(|it| self.place_of(it))
     }
 
     /// Returns where a class is written.

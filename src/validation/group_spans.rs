@@ -2,6 +2,7 @@
 
 use super::span_list::SpanList;
 use crate::document::{Entry, Node, Span};
+use crate::model::{ClassName, Key, VariableName};
 
 /// A part of a group that has a place of its own where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,28 +86,51 @@ impl GroupSpans {
 }
 
 /// Returns where the values of a group are written, in the order of the tables that are read of them: each class with
-/// each parameter and its value; the variables; the keys of config data.
+/// each parameter and its value; the variables; the keys of config data. What the tables leave out has no span.
 pub(super) fn value_spans(document: &Node) -> Vec<Span> {
     let entries = |key: &str| document.get(key).map(Node::entries).unwrap_or_default();
     let mut spans = Vec::new();
-    for class in sorted(entries("classes"), class_name) {
+    for class in classes(entries("classes")) {
         spans.push(class.key_span);
-        for parameter in sorted(class.value.entries(), key) {
+        for parameter in sorted(class.value.entries(), key, is_key) {
             spans.extend([parameter.key_span, parameter.value.span]);
         }
     }
-    spans.extend(sorted(entries("variables"), key).into_iter().map(|it| it.key_span));
-    for class in sorted(entries("config_data"), class_name) {
-        spans.extend(sorted(class.value.entries(), key).into_iter().map(|it| it.key_span));
+    let variables = sorted(entries("variables"), key, |it| VariableName::normalised(it).is_ok());
+    spans.extend(variables.into_iter().map(|it| it.key_span));
+    for class in classes(entries("config_data")) {
+        let keys = sorted(class.value.entries(), key, is_key);
+        spans.extend(keys.into_iter().map(|it| it.key_span));
     }
     spans
 }
 
+/// Returns classes in the order of the table that is read of them; of one that is set twice, the last.
+fn classes(entries: &[Entry]) -> Vec<&Entry> {
+    let mut classes = sorted(entries, class_name, |it| ClassName::normalised(it).is_ok());
+    classes.dedup_by(|later, earlier| {
+        let is_same = class_name(later) == class_name(earlier);
+        if is_same {
+            *earlier = *later;
+        }
+        is_same
+    });
+    classes
+}
+
 /// Returns entries in the order of the table that is read of them.
-fn sorted(entries: &[Entry], name: fn(&Entry) -> &str) -> Vec<&Entry> {
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+fn sorted(
+    entries: &[Entry],
+    name: fn(&Entry) -> &str,
+    is_accepted: fn(&str) -> bool,
+) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = entries.iter().filter(|it| is_accepted(&it.key)).collect();
     entries.sort_by_key(|it| name(it));
     entries
+}
+
+fn is_key(text: &str) -> bool {
+    Key::normalised(text).is_ok()
 }
 
 fn key(entry: &Entry) -> &str {

@@ -7,6 +7,7 @@
 mod other_tree;
 mod same_tree;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::catalogue::Catalogues;
@@ -72,6 +73,7 @@ impl Checked {
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: None },
+            without_pins: &BTreeSet::new(),
             policy: self.layout.policy,
             interpolation: self.layout.interpolation,
             search: self.search,

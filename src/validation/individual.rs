@@ -41,11 +41,13 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
     let document = single(documents, reader)?;
     reader.document(document, "a node", KEYS, &|_| None)?;
     let name = match document.get("name") {
-        Some(node) => reader.text(node, "`name`")?.to_owned(),
-        None => stem(&reader.file).to_owned(),
+        Some(node) => reader.text(node, "`name`").map(ToOwned::to_owned),
+        None => Some(stem(&reader.file).to_owned()),
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
-    certname::check(&name, certname::CertnameRole::Node, span, reader);
+    if let Some(name) = &name {
+        certname::check(name, certname::CertnameRole::Node, span, reader);
+    }
     let dollars = dollar::find(document, reader)?;
     let classes = document.take("classes").map(|node| reader.node_classes(node));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
@@ -57,7 +59,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
             .unwrap_or_default(),
         config_data: config_data.unwrap_or_default(),
     };
-    Some(NodeFile { name, place: reader.place(span), individual, dollars })
+    Some(NodeFile { name: name?, place: reader.place(span), individual, dollars })
 }
 
 /// Returns the document of a file that must have one at the most.

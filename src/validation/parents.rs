@@ -36,7 +36,7 @@ pub(super) fn resolve(
     let mut suggested = 0;
     // One in the environment of the root group is an error of its own.
     let is_apart = |file: &GroupFile| {
-        let environment = file.group().map(|it| &it.environment);
+        let environment = file.environment();
         environment.is_some_and(|it| root.as_ref().is_some_and(|root| root.environment != *it))
     };
     files
@@ -54,9 +54,8 @@ pub(super) fn resolve(
                 Some((only, others))
                     if others.is_empty() && !(is_root_also(name) && is_apart(only)) =>
                 {
-                    // A group with errors of its own still is the parent that is meant; its
-                    // children are checked as far as they can be.
-                    Some(only.id().unwrap_or(GroupId::ROOT))
+                    // A group with errors of its own still is the parent that is meant.
+                    Some(only.checked_group().map_or(GroupId::ROOT, |it| it.id))
                 }
                 Some((first, others)) => {
                     diagnostics.push(ambiguous(file, name, (first, others), is_root_also(name))?);
@@ -159,9 +158,11 @@ fn ambiguous(
         .with_help(format!("name it by id: {}", ids.join(" or ")));
     diagnostic.group = file.name().map(ToString::to_string);
     for it in several().take(NAMESAKES) {
-        let environment = it.group().map_or("", |group| group.environment.as_str());
-        diagnostic =
-            diagnostic.with_related(it.place(), format!("one in the environment `{environment}`"));
+        let message = match it.environment() {
+            Some(environment) => format!("one in the environment `{environment}`"),
+            None => "one in an environment that is not known".to_owned(),
+        };
+        diagnostic = diagnostic.with_related(it.place(), message);
     }
     Some(diagnostic)
 }

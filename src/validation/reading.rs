@@ -9,7 +9,7 @@ use super::source::{FileKind, SourceContent, SourceFile};
 use super::test_case::TestCase;
 use super::{catalogue, group, individual, test_case};
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
-use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote};
+use crate::document::{self, Content, Count, Ignore, Limits, Node, Span, quote};
 use crate::model::{Budget, BudgetItem, Counts, EnvironmentName, Exceeded, Meter};
 use group::GroupFile;
 
@@ -143,15 +143,11 @@ pub fn read_file_within(
         return Err(exceeded);
     }
     reader.cost = reader.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
-    reader.is_broken = !contents.faults.is_empty();
-    for fault in contents.faults.into_iter().filter(|it| kind.counts(it)) {
-        reader.push(from_fault(&file.path, fault));
-    }
+    let is_broken = !contents.faults.is_empty();
+    reader.note_faults(contents.faults.into_iter().filter(|it| kind.counts(it)));
     comments(&contents.ignores, &contents.in_place_of_values, &mut reader);
     let parts = parts_of(kind, &mut contents.documents, &mut reader);
-    if !reader.is_broken
-        && let Some(what) = missing(kind, &parts, &contents.documents)
-    {
+    if !is_broken && let Some(what) = missing(kind, &parts, &contents.documents) {
         let message = format!("the file has no effect: there is no {what} in it");
         let help = "write what is missing, or remove the file";
         reader.add(Kind::UnreadFile, Span::START, message).help = Some(help.to_owned());
@@ -248,20 +244,4 @@ fn missing(kind: FileKind, parts: &FileParts, documents: &[Node]) -> Option<&'st
         }
         _ => None,
     }
-}
-
-pub(super) fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
-    let kind = match fault.kind {
-        FaultKind::Malformed | FaultKind::Refused => Kind::MalformedYaml,
-        FaultKind::DuplicateKey => Kind::DuplicateKey,
-        FaultKind::AmbiguousScalar => Kind::AmbiguousScalar,
-        FaultKind::TooLarge => Kind::FileTooLarge,
-    };
-    let at = |span| Place { file: Arc::clone(file), span };
-    let mut diagnostic = Diagnostic::new(kind, at(fault.span), fault.message);
-    diagnostic.help = fault.help;
-    for (span, message) in fault.related {
-        diagnostic = diagnostic.with_related(at(span), message);
-    }
-    diagnostic
 }

@@ -56,6 +56,8 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
         let mut contents = document::read(bytes, &Limits::DEFAULT);
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
         let mut reader = FileReader::new(Arc::clone(&file.path), &meter);
+        let faults = contents.faults.iter().filter(|it| FileKind::Settings.counts(it));
+        reader.faults = faults.map(|it| it.span).collect();
         if let Some(document) = single(&mut contents.documents, &mut reader) {
             read_document(document, &mut layout, &mut reader);
         }

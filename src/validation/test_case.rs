@@ -77,7 +77,9 @@ fn read_test(test: &mut Node, reader: &mut FileReader) -> Option<TestCase> {
     let required = |key: &str, reader: &mut FileReader| match test.get(key) {
         Some(node) => Some(reader.text(node, format_args!("`{key}`"))?.to_owned()),
         None => {
-            reader.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
+            if !reader.merges(test, key) {
+                reader.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
+            }
             None
         }
     };
@@ -98,10 +100,15 @@ fn read_test(test: &mut Node, reader: &mut FileReader) -> Option<TestCase> {
     let (expect, expect_place) = match test.take("expect") {
         Some(node) => {
             let place = reader.place(node.span);
-            (read_expectation(node, reader)?, place)
+            let is_lost = reader.is_lost(&node) || reader.faults.touch(node.span);
+            let expect = read_expectation(node, reader)?;
+            // What has a fault of its YAML is not what the test says nothing about.
+            (Some(expect).filter(|it| !(is_lost && it.is_empty()))?, place)
         }
         None => {
-            reader.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
+            if !reader.merges(test, "expect") {
+                reader.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
+            }
             return None;
         }
     };

@@ -2,6 +2,7 @@ mod cases;
 mod conflicts;
 mod group_places;
 mod incremental;
+mod independent_faults;
 mod other_trees;
 mod policies;
 mod schemas;

@@ -1,63 +1,122 @@
 //! The groups of all files as one tree.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::group::GroupFile;
+use super::group::{GroupFile, ParentName};
 use super::parents::{self, WrittenIds};
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check};
-use crate::model::{Group, GroupId};
+use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check, root_group};
+use crate::model::{Group, GroupId, GroupName};
 
-/// Builds the tree of the valid groups and says what is wrong among them; where there are errors it
-/// is only good for further checks.
-pub(super) fn build(files: &[&GroupFile], diagnostics: &mut Vec<Diagnostic>) -> Option<Hierarchy> {
+/// The tree of the groups of all files.
+pub(super) struct BuiltTree {
+    /// The tree; where there are errors it is only good for further checks.
+    pub(super) hierarchy: Option<Hierarchy>,
+    /// Whether every group is valid by itself.
+    pub(super) is_valid: bool,
+    /// The groups in the tree whose pinned nodes could not be read.
+    pub(super) without_pins: BTreeSet<GroupId>,
+}
+
+/// Builds the tree of the groups, also of those with errors, and says what is wrong among them. Where there are errors,
+/// the groups come with the ids that they have in the tree.
+pub(super) fn build<'r>(
+    files: &[&'r GroupFile],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (BuiltTree, Vec<(GroupId, &'r GroupFile)>) {
     let parents = parents::resolve(files, diagnostics);
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
-        if let Some(group) = file.group() {
+        if let Some(group) = file.checked_group() {
             let parent = parent.unwrap_or(GroupId::ROOT);
             members.push(file);
             groups.push(Group { parent, ..group.clone() });
         }
     }
-    let faults = check(&groups);
+    let faults = faults(&members, &mut groups);
     let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
-    let valid: HashSet<GroupId> = ids.collect();
+    let known: HashSet<GroupId> = ids.collect();
     let mut written = (!faults.is_empty()).then(|| WrittenIds::of(files));
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
-            // Names were resolved before; an id that is missing here is that of a group that has
-            // errors of its own, or of one that is missing itself.
+            // Names were resolved before; an id that is missing here is that of a group without a name, or of one
+            // that is missing itself.
             let resolved = groups.get(*group).map(|it| it.parent);
             if let (Some(file), Some(parent), Some(written)) =
                 (members.get(*group), resolved, &mut written)
             {
-                written.check(file, parent, &valid, diagnostics);
+                written.check(file, parent, &known, diagnostics);
             }
         } else {
             diagnostics.extend(report(fault, &members));
         }
     }
-    match faults.as_slice() {
+    let (is_valid, mut faulty) = (files.iter().all(|it| it.is_valid()), Vec::new());
+    let mut without_pins = BTreeSet::new();
+    if !is_valid || !faults.is_empty() {
+        faulty.extend(groups.iter().map(|it| it.id).zip(members.iter().copied()));
+        let lacks_pins = |it: &GroupFile| it.partial().is_some_and(|it| it.lacks_pins);
+        without_pins.extend(faulty.iter().filter(|(_, it)| lacks_pins(it)).map(|(id, _)| *id));
+    }
+    let hierarchy = match faults.as_slice() {
         [] => Some(Hierarchy::of_checked(groups)),
-        faults => Hierarchy::build(mend(groups, faults)).ok(),
+        faults => mended(groups, faults),
+    };
+    (BuiltTree { hierarchy, is_valid, without_pins }, faulty)
+}
+
+/// Finds what is wrong among groups. The second group of an id gets another one, so that it can be checked, too.
+fn faults(members: &[&GroupFile], groups: &mut [Group]) -> Vec<HierarchyFault> {
+    let mut found = check(groups);
+    let pair = |it: &HierarchyFault| match it {
+        HierarchyFault::DuplicateId { first, second } => Some((*first, *second)),
+        _ => None,
+    };
+    let pairs: BTreeSet<(usize, usize)> = found.iter().filter_map(pair).collect();
+    if pairs.is_empty() {
+        return found;
+    }
+    separate(members, groups, pairs.iter().map(|(_, second)| *second));
+    found.retain(|it| pair(it).is_some());
+    // That two groups of one id have one name, too, is the same fault.
+    let is_new = |it: &HierarchyFault| match it {
+        HierarchyFault::DuplicateName { first, second } => !pairs.contains(&(*first, *second)),
+        _ => true,
+    };
+    found.extend(check(groups).into_iter().filter(is_new));
+    found
+}
+
+/// Gives groups other ids, also as the parents of those that name them.
+fn separate(members: &[&GroupFile], groups: &mut [Group], which: impl Iterator<Item = usize>) {
+    let mut own: HashMap<(GroupId, GroupName), GroupId> = HashMap::new();
+    for at in which {
+        if let (Some(file), Some(group)) = (members.get(at), groups.get_mut(at)) {
+            let place = file.place();
+            let id = GroupId::of_document(&place.file, place.span.start.offset);
+            own.insert((group.id, group.name.clone()), id);
+            group.id = id;
+        }
+    }
+    for (file, group) in members.iter().zip(groups) {
+        // A name that several groups have names none of them.
+        if let Some(ParentName::Name(name)) = &file.parent
+            && let Ok(name) = name.parse()
+            && let Some(id) = own.get(&(group.parent, name))
+        {
+            group.parent = *id;
+        }
     }
 }
 
-/// Takes the faults out of the groups, so that the rest can be checked: what has no place in the
+/// Takes the faults out of the groups and builds the tree, so that the rest can be checked: what has no place in the
 /// tree is put below the root group.
-fn mend(mut groups: Vec<Group>, faults: &[HierarchyFault]) -> Vec<Group> {
-    let mut surplus: BTreeSet<usize> = BTreeSet::new();
+fn mended(mut groups: Vec<Group>, faults: &[HierarchyFault]) -> Option<Hierarchy> {
     for fault in faults {
         match fault {
-            HierarchyFault::DuplicateId { second, .. }
-            | HierarchyFault::DuplicateName { second, .. } => {
-                surplus.insert(*second);
-            }
-            HierarchyFault::Root { group, .. } => {
-                surplus.insert(*group);
-            }
+            HierarchyFault::DuplicateId { .. } | HierarchyFault::DuplicateName { .. } => {}
+            HierarchyFault::Root { group, fault } => mend_root(groups.get_mut(*group)?, *fault)?,
             HierarchyFault::MissingParent { group } => move_to_top(&mut groups, *group),
             HierarchyFault::Cycle { groups: cycle } => {
                 for group in cycle {
@@ -66,15 +125,21 @@ fn mend(mut groups: Vec<Group>, faults: &[HierarchyFault]) -> Vec<Group> {
             }
         }
     }
-    let kept = groups.into_iter().enumerate().filter(|(at, _)| !surplus.contains(at));
-    let mut kept: Vec<Group> = kept.map(|(_, group)| group).collect();
-    let ids: HashSet<GroupId> = kept.iter().map(|group| group.id).collect();
-    for group in &mut kept {
-        if !ids.contains(&group.parent) {
-            group.parent = GroupId::ROOT;
-        }
+    // That groups share a name is a fault, but they have places of their own.
+    let fits = |it: &HierarchyFault| {
+        let is_name = matches!(it, HierarchyFault::Root { fault: RootFault::Name, .. });
+        is_name || matches!(it, HierarchyFault::DuplicateName { .. })
+    };
+    check(&groups).iter().all(fits).then(|| Hierarchy::of_checked(groups))
+}
+
+fn mend_root(group: &mut Group, fault: RootFault) -> Option<()> {
+    match fault {
+        RootFault::Parent => group.parent = GroupId::ROOT,
+        RootFault::Rule => group.rule = root_group()?.rule,
+        RootFault::Name => {}
     }
-    kept
+    Some(())
 }
 
 fn move_to_top(groups: &mut [Group], at: usize) {
@@ -103,9 +168,8 @@ fn diagnostic(kind: Kind, file: &GroupFile, message: String) -> Option<Diagnosti
 }
 
 fn duplicate_id(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
-    let environment = |it: &GroupFile| Some(it.group()?.environment.clone());
     let has_same_name =
-        first.name() == second.name() && environment(first)? == environment(second)?;
+        first.name() == second.name() && first.environment() == second.environment();
     // An id that is not written follows from the name.
     let is_implied = second.id_place().is_none();
     if is_implied && has_same_name {
@@ -126,7 +190,7 @@ fn duplicate_id(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
 }
 
 fn duplicate_name(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
-    let group = second.group()?;
+    let group = second.checked_group()?;
     let message =
         format!("the environment `{}` has a second group `{}`", group.environment, group.name);
     let found = diagnostic(Kind::UniquenessViolation, second, message)?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::file_reader::FileReader;
-use super::reading::from_fault;
 use super::rule;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::document::{self, Content, Limits, Node, Position, Span};
@@ -71,13 +70,10 @@ fn node_of(text: &str, reader: &mut FileReader) -> Option<Node> {
 
 fn array_form(text: &str, reader: &mut FileReader) -> Option<Node> {
     let mut contents = document::read(text.as_bytes(), &Limits::DEFAULT);
-    reader.is_broken = !contents.faults.is_empty();
-    for fault in contents.faults {
-        let fault = from_fault(&reader.file, fault);
-        reader.push(fault);
-    }
-    let rule = contents.documents.drain(..).next().filter(|_| !reader.is_broken);
-    if rule.is_none() && !reader.is_broken {
+    let is_broken = !contents.faults.is_empty();
+    reader.note_faults(contents.faults.into_iter());
+    let rule = contents.documents.drain(..).next().filter(|_| !is_broken);
+    if rule.is_none() && !is_broken {
         reader.add(Kind::InvalidRule, Span::START, "there is no rule");
     }
     rule

@@ -9,6 +9,7 @@ use super::catalogue::{Catalogues, EnvironmentFile};
 use super::checked::Checked;
 use super::checks::{self, CatalogueNames, CheckContext, Finding};
 use super::commit::{dropped, no_groups, too_large};
+use super::consequence::FileErrors;
 use super::evidence::of_tests;
 use super::file_list::FileList;
 use super::file_reader::weight;
@@ -18,13 +19,14 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::{OwnSchemas, ReadContent, SchemaWork};
-use super::places::{Origins, Places};
+use super::places::{GroupFiles, Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
 use super::source::{SourceContent, SourceFile};
+use super::tree::BuiltTree;
 use super::{catalogue, individual, schema_check, test_case, tree};
-use crate::diagnostic::{Diagnostic, Kind, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::{Estate, Hierarchy};
 use crate::model::{Budget, Exceeded, GroupId, Individual, Interpolation, Meter, Room};
 use crate::rule::Solver;
@@ -88,18 +90,19 @@ pub fn check(
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let (hierarchy, (origins, group_files)) =
-        rayon::join(|| tree::build(&groups, &mut others), || places_of(&groups));
+    let (tree, origins, group_files) = arranged(&groups, &mut others);
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
-    let estate = hierarchy.map(|it| estate_of(it, individuals, &catalogues, layout.interpolation));
-    let has_no_error = are_right(&readings, &others);
+    let estate =
+        tree.hierarchy.map(|it| estate_of(it, individuals, &catalogues, layout.interpolation));
+    let has_no_error = tree.is_valid && are_right(&readings, &others);
     let of_groups = estate.as_ref().map(|estate| {
         let context = CheckContext {
             hierarchy: &estate.hierarchy,
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: Some(&group_files) },
+            without_pins: &tree.without_pins,
             policy: layout.policy,
             interpolation: layout.interpolation,
             search,
@@ -108,14 +111,14 @@ pub fn check(
         };
         check_groups(estate, &context, has_no_error, beside)
     });
-    let (findings, potential) = of_groups.unwrap_or_default();
+    let (mut findings, potential) = of_groups.unwrap_or_default();
     let work = SchemaWork::default();
     others.extend(schema_check::check(schemas, estate.as_ref(), &readings, read, (meter, &work)));
     let is_valid = has_no_error
         && !has_error(&others)
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
     others.extend(potential.into_iter().filter(|_| is_valid));
-    let others = bounded(others, meter);
+    let others = without_consequences(&readings, &mut findings, others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);
     diagnostics.extend(dropped(meter).map(Arc::new));
     Checked {
@@ -142,6 +145,19 @@ fn are_right(readings: &FileList, found: &[Diagnostic]) -> bool {
     !has_error(found) && readings.remarked().iter().all(|it| are_warnings(&it.diagnostics))
 }
 
+/// Leaves out what only follows from an error of a file by itself, and returns what there is room for of the rest.
+fn without_consequences(
+    readings: &FileList,
+    findings: &mut Vec<Finding>,
+    mut others: Vec<Diagnostic>,
+    meter: &Meter,
+) -> Arc<[Arc<Diagnostic>]> {
+    let errors = FileErrors::of(readings);
+    findings.retain(|it| !errors.explain(&it.diagnostic));
+    others.retain(|it| !errors.explain(it));
+    bounded(others, meter)
+}
+
 fn has_error(found: &[Diagnostic]) -> bool {
     found.iter().any(|it| it.severity == Severity::Error)
 }
@@ -161,8 +177,19 @@ fn estate_of(
     }
 }
 
+/// Puts groups in a tree; returns it with where each group is written, and as what.
+fn arranged<'r>(
+    groups: &[&'r GroupFile],
+    others: &mut Vec<Diagnostic>,
+) -> (BuiltTree, Origins, GroupFiles<'r>) {
+    let ((tree, faulty), (origins, mut files)) =
+        rayon::join(|| tree::build(groups, others), || places_of(groups));
+    files.extend(faulty);
+    (tree, origins, files)
+}
+
 /// Returns where each group is written that can be looked up, and as what.
-fn places_of<'r>(groups: &[&'r GroupFile]) -> (Origins, HashMap<GroupId, &'r GroupFile>) {
+fn places_of<'r>(groups: &[&'r GroupFile]) -> (Origins, GroupFiles<'r>) {
     (written(groups).map(|(id, it)| (id, it.place())).collect(), written(groups).collect())
 }
 
@@ -239,11 +266,7 @@ fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagno
     let mut found = Vec::new();
     if search != Search::Decisive {
         // Tests decide nothing about what a commit answers, so the daemon ignores them.
-        // What a fault of syntax has swallowed is not missing.
-        let is_whole = |it: &&Arc<FileReading>| {
-            it.diagnostics.iter().all(|found| found.kind != Kind::MalformedYaml)
-        };
-        let tests = readings.iter().filter(is_whole).flat_map(|it| it.tests());
+        let tests = readings.iter().flat_map(|it| it.tests());
         found.extend(tests.filter_map(test_case::empty_expectation));
     }
     for reading in readings.iter() {

@@ -11,7 +11,7 @@ use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{Comparison, Condition, Path, Segment, Test};
+use crate::model::{Comparison, Condition, GroupId, Path, Segment, Test};
 use crate::rule::{self, Claim, Prover, decide_by_name, opens_foreign_quote};
 
 /// How many steps the proofs of a commit may take together; shared out among its groups, so that what
@@ -45,7 +45,8 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
     };
     let (hierarchy, places) = (context.hierarchy, &context.places);
     let steps = steps(hierarchy.len());
-    let mut walk = TreeWalk { hierarchy, places, steps, prover, above: Vec::new() };
+    let without_pins = context.without_pins;
+    let mut walk = TreeWalk { hierarchy, places, without_pins, steps, prover, above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
     lineage.reverse();
     for index in lineage.into_iter().chain(hierarchy.subtree(top)) {
@@ -70,6 +71,7 @@ pub(super) fn steps(groups: usize) -> usize {
 struct TreeWalk<'h, 'p> {
     hierarchy: &'h Hierarchy,
     places: &'p Places<'p>,
+    without_pins: &'p BTreeSet<GroupId>,
     steps: usize,
     prover: Prover<'h>,
     /// The ancestors with a rule that a node can meet, from the root downwards.
@@ -122,7 +124,8 @@ impl<'h> TreeWalk<'h, '_> {
             found.extend(self.report_pins(index, ancestor, &names));
         }
         // What contradicts a group that no node is in is not worth a finding.
-        if !(rule_fails && pins_fail) {
+        let is_whole = !self.without_pins.contains(&hierarchy.group(index).id);
+        if is_whole && !(rule_fails && pins_fail) {
             let claim = self.prover.claim(whole);
             let pinned = pinned.into_iter().map(AsRef::as_ref).collect();
             self.above.push(Ancestor { index, claim, rule, pinned });

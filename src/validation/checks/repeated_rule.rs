@@ -31,6 +31,7 @@ fn check(context: &CheckContext<'_>, index: GroupIndex, findings: &mut Findings<
     // Every node matches the rule of the root group: to repeat it says so, and nothing else does.
     let above: Vec<(GroupIndex, Vec<&Condition>)> = ancestors(hierarchy, index)
         .filter(|it| *it != hierarchy.root())
+        .filter(|it| !context.without_pins.contains(&hierarchy.group(*it).id))
         .filter_map(|it| Some((it, joined(hierarchy.group(it).rule.as_deref()?)?)))
         .collect();
     // A pinned node must match the ancestors as well, so what is beside the pins can be compared alone.

@@ -14,9 +14,13 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
         return;
     }
     for file in context.places.readings.iter().flat_map(|it| it.groups()) {
-        let Some(group) = file.group() else { continue };
-        let lacks_id = require_ids && file.id_place().is_none();
-        let lacks_description = require_description && group.description.is_none();
+        let Some(group) = file.checked_group() else { continue };
+        let (no_id, no_description) = match file.partial() {
+            Some(partial) => (partial.lacks("id"), partial.lacks("description")),
+            None => (file.id_place().is_none(), group.description.is_none()),
+        };
+        let (lacks_id, lacks_description) =
+            (require_ids && no_id, require_description && no_description);
         if !lacks_id && !lacks_description {
             continue;
         }
@@ -28,8 +32,12 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
                 .with_help(help)
         };
         if lacks_id {
-            let help =
-                format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
+            let help = match file.id() {
+                Some(id) => {
+                    format!("write `id: {id}`, which it has now, or run `clade fmt --ids`")
+                }
+                None => "correct the other errors, then run `clade fmt --ids`".to_owned(),
+            };
             let message = "the policy of this repository requires an `id`";
             findings.add(index, diagnostic(message, &help));
         }

@@ -130,7 +130,6 @@ fn groups_say_where_their_parts_are_written() {
                 assert_eq!(place.map(|it| it.span), span(key), "{key}: {text}");
             }
             if file.group().is_none() {
-                assert_eq!(file.pin_places().count(), 0);
                 continue;
             }
             valid += 1;
