@@ -8,6 +8,7 @@
 mod choice;
 mod compile;
 mod formula;
+mod number_pattern;
 mod outline;
 mod sets;
 mod shape;

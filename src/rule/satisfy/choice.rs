@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::formula::Trial;
+use super::number_pattern::numbers_between;
 use crate::java_regex::{Example, Examples, Pattern, WantedText};
 use crate::model::{Comparison, Decimal, Order, has_exponent, is_written_as};
 use crate::rule::{Actual, holds};
@@ -93,9 +94,12 @@ pub(super) fn choose(
         let chosen = first_of(values.flatten(), passes);
         let textual = !sorted.found.is_empty();
         return match chosen {
-            // A pattern may want a number that is none of those at the borders, and some lie too close to each other
-            // for one between them to be told.
-            Choice::Impossible if textual || !sorted.bounds.are_met_by(&numbers) => Choice::Unknown,
+            // A pattern may want a number that is none of those at the borders.
+            Choice::Impossible if textual => {
+                find_number(&sorted, examples, steps.min(WALK), passes).unwrap_or(Choice::Unknown)
+            }
+            // Some lie too close to each other for one between them to be told.
+            Choice::Impossible if !sorted.bounds.are_met_by(&numbers) => Choice::Unknown,
             chosen => chosen,
         };
     }
@@ -112,6 +116,33 @@ pub(super) fn choose(
         Example::Nothing => Choice::Impossible,
         Example::Unknown => Choice::Unknown,
     }
+}
+
+/// Looks for a number between the bounds in which the patterns are found. That none is found says nothing.
+fn find_number(
+    sorted: &SortedTests<'_>,
+    examples: &mut Examples,
+    steps: u64,
+    passes: impl Fn(&CandidateValue<'_>) -> Option<bool>,
+) -> Option<Choice> {
+    /// How many numbers are tried: one at a bound, or with a fraction, may be beyond it.
+    const TRIED: usize = 16;
+    let numbers = Pattern::parse(&sorted.bounds.pattern()?).ok()?;
+    let found: Vec<&Pattern> = sorted.found.iter().copied().chain([&numbers]).collect();
+    let mut tried: Vec<String> = Vec::new();
+    let from = examples.steps();
+    for _ in 0..TRIED {
+        let not: Vec<&str> =
+            sorted.unequal.iter().copied().chain(tried.iter().map(String::as_str)).collect();
+        let wanted = WantedText { found: &found, absent: &sorted.absent, not: &not };
+        let left = steps.checked_sub(examples.steps() - from)?;
+        let Example::Text(text) = examples.find(wanted, left) else { return None };
+        if passes(&CandidateValue::Text(&text)) == Some(true) {
+            return Some(Choice::Value(text.into()));
+        }
+        tried.push(text);
+    }
+    None
 }
 
 fn sort<'t>(tests: &[(&'t Trial, bool)]) -> SortedTests<'t> {
@@ -264,6 +295,24 @@ impl<'t> NumberBounds<'t> {
             (low, high) => low.is_some() || high.is_some(),
         };
         !have_room || numbers.iter().filter_map(|it| Decimal::parse(it)).any(|it| is_within(&it))
+    }
+
+    /// Returns a pattern that is found in each number between them of few digits, and in some beyond them; none if they are
+    /// too large.
+    fn pattern(&self) -> Option<String> {
+        let whole = |text: &str| -> Option<i128> {
+            let number: f64 = text.parse().ok()?;
+            // Others are beyond what is counted by ones.
+            #[expect(clippy::cast_possible_truncation, reason = "it is small")]
+            (number.abs() < 1e15).then(|| number.floor() as i128)
+        };
+        let bound = |of: Option<(&Decimal, &str)>| match of {
+            None => Some(None),
+            Some((_, text)) => whole(text).map(Some),
+        };
+        let (low, high) = (bound(self.low)?, bound(self.high)?);
+        (low.is_none_or(|low| high.is_none_or(|high| low <= high)))
+            .then(|| numbers_between(low, high))
     }
 
     /// Returns numbers of which one meets every comparison that any number meets: the bounds, one between them, and
