@@ -287,7 +287,7 @@ impl NodeBuilder<'_> {
         };
         let mut text = restored.map_or(text, Cow::Owned);
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
-            && token::is_cut_off(self.original, &text, stretch.1)
+            && token::is_cut_off(self.original, &text, stretch)
         {
             text.to_mut().pop();
         }

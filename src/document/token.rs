@@ -25,24 +25,33 @@ pub(super) fn scalar(
     }
 }
 
-/// Returns whether the text of a block scalar that ends at a place has a line break more than YAML gives it: its last line
-/// ends with the file, where the parser takes a line break for granted.
-pub(super) fn is_cut_off(file: &str, text: &str, end: usize) -> bool {
+/// Returns whether the text of a block scalar in a stretch of a file has a line break more than YAML gives it: its last
+/// line ends with the file, where the parser takes a line break for granted.
+pub(super) fn is_cut_off(file: &str, text: &str, (start, end): (usize, usize)) -> bool {
     if end < file.len() || file.ends_with(['\n', '\r']) {
         return false;
     }
+    let scalar = file.get(start..).unwrap_or_default().replace("\r\n", "\n");
+    let (lead, is_blank) = (indentation, |line: &&str| line.len() == indentation(line));
+    let mut lines = scalar.split(['\n', '\r']).skip(1).filter(|it| !is_blank(it));
+    let first = text.split('\n').find(|it| !is_blank(it));
+    let margin =
+        lines.next().zip(first).map_or(0, |(line, text)| lead(line) - lead(text).min(lead(line)));
     let content = text.trim_end_matches('\n');
     let last = content.rsplit('\n').next().unwrap_or_default();
-    let is_blank = |line: &str| line.bytes().all(|it| it == b' ');
     // Blanks beyond the indentation are content.
-    let is_content = |line: &str| {
-        !is_blank(line) || (!last.is_empty() && is_blank(last) && line.len() > last.len())
-    };
-    let file = file.replace("\r\n", "\n");
-    let behind = file.rsplit(['\n', '\r']).take_while(|it| !is_content(it)).count();
+    let ends_with_blanks = !last.is_empty() && is_blank(&last);
+    let is_content =
+        |line: &str| !is_blank(&line) || (ends_with_blanks && line.len() >= margin + last.len());
+    let behind = scalar.rsplit(['\n', '\r']).take_while(|it| !is_content(it)).count();
     // The line break behind the header is none of the text.
     let breaks = behind.saturating_sub(usize::from(content.is_empty()));
     text.len() - content.len() > breaks
+}
+
+/// Returns by how many blanks a line is indented.
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
 }
 
 /// Returns the first byte of a list or mapping, behind its anchor.

@@ -51,9 +51,8 @@ impl Schedule {
         let since = now.duration_since(self.last);
         let has_grown = resident > self.low + GROWTH;
         // The process may never have had so much: what is free limits how much it takes.
-        if resident > self.peak + GROWTH {
-            self.pause = first;
-        } else if has_grown && since > LONGEST_WHILE_GROWN * 2 {
+        let is_peak = resident > self.peak + GROWTH;
+        if is_peak || (has_grown && since > LONGEST_WHILE_GROWN * 2) {
             self.pause = first;
         } else if has_grown && since >= self.pause.min(LONGEST_WHILE_GROWN) {
             self.pause = (self.pause * 2).min(LONGEST_WHILE_GROWN);

@@ -69,6 +69,22 @@ impl Issue {
 
 /// Returns why lists must not replace others.
 pub(super) fn rollback(new: &Issues, in_use: &Issues) -> Option<String> {
+    older_series(new, in_use).or_else(|| older_issuer(new, in_use))
+}
+
+/// Returns why an issuer must not lose its newest list: another one of it may count in its place.
+fn older_issuer(new: &Issues, in_use: &Issues) -> Option<String> {
+    let newest = |all: &'_ Issues, issuer: &CrlIssuer| {
+        let own = all.iter().filter(|(it, _)| it.issuer == *issuer).map(|it| it.1.clone());
+        own.reduce(|a, b| if a.is_older_than(&b) { b } else { a })
+    };
+    new.keys().find_map(|CrlSeries { issuer, .. }| {
+        let (this, that) = newest(new, issuer).zip(newest(in_use, issuer))?;
+        this.is_older_than(&that).then(|| this.is_refused_after(&that))
+    })
+}
+
+fn older_series(new: &Issues, in_use: &Issues) -> Option<String> {
     new.iter().find_map(|(series, issue)| {
         let replaced = in_use.get(series).or_else(|| {
             // The first list for these certificates is not older than all others of its authority.
@@ -88,6 +104,26 @@ fn shown(number: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_issuer_does_not_lose_its_newest_list() {
+        let series = |scope: u8| CrlSeries {
+            issuer: CrlIssuer { subject: vec![1], key: vec![1] },
+            scope: vec![scope],
+        };
+        let issue =
+            |number| Issue { name: "CN=x".to_owned(), number: Some(vec![number]), issued_at: 0 };
+        let in_use = Issues::from([(series(0), issue(10)), (series(1), issue(9))]);
+        for (new, is_refused) in [
+            (Issues::from([(series(1), issue(9))]), true),
+            (Issues::from([(series(1), issue(11))]), false),
+            (Issues::from([(series(0), issue(10))]), false),
+            (Issues::from([(series(0), issue(9)), (series(1), issue(12))]), true),
+            (Issues::from([(series(2), issue(8))]), true),
+        ] {
+            assert_eq!(rollback(&new, &in_use).is_some(), is_refused, "{new:?}");
+        }
+    }
 
     #[test]
     fn numbers_are_compared_by_value_and_times_replace_them() {
