@@ -286,12 +286,12 @@ impl NodeBuilder<'_> {
             _ => written_out(self.text, &text, stretch),
         };
         let mut text = restored.map_or(text, Cow::Owned);
+        let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
-            && token::is_cut_off(self.original, &text, stretch)
+            && token::is_cut_off(self.original, &text, (start, stretch.1))
         {
             text.to_mut().pop();
         }
-        let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
         let span = match (start, end) == stretch {
             true => span,
             false => Span { start: self.place(start), end: self.place(end.max(start)) },

@@ -25,18 +25,17 @@ pub(super) fn scalar(
     }
 }
 
-/// Returns whether the text of a block scalar in a stretch of a file has a line break more than YAML gives it: its last
+/// Returns whether the text of a block scalar, which begins with its `|` or `>`, has a line break more than YAML gives it: its last
 /// line ends with the file, where the parser takes a line break for granted.
 pub(super) fn is_cut_off(file: &str, text: &str, (start, end): (usize, usize)) -> bool {
     if end < file.len() || file.ends_with(['\n', '\r']) {
         return false;
     }
     let scalar = file.get(start..).unwrap_or_default().replace("\r\n", "\n");
-    let (lead, is_blank) = (indentation, |line: &&str| line.len() == indentation(line));
-    let mut lines = scalar.split(['\n', '\r']).skip(1).filter(|it| !is_blank(it));
-    let first = text.split('\n').find(|it| !is_blank(it));
-    let margin =
-        lines.next().zip(first).map_or(0, |(line, text)| lead(line) - lead(text).min(lead(line)));
+    let is_blank = |line: &&str| line.len() == indentation(line);
+    let first = scalar.split(['\n', '\r']).skip(1).find(|it| !is_blank(it)).map_or(0, indentation);
+    let own = text.split('\n').find(|it| !is_blank(it)).map_or(0, indentation);
+    let margin = first.saturating_sub(own);
     let content = text.trim_end_matches('\n');
     let last = content.rsplit('\n').next().unwrap_or_default();
     // Blanks beyond the indentation are content.
