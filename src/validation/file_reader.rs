@@ -259,7 +259,7 @@ impl FileReader {
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) {
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            // A merge key is no key at all.
+            // A merge key is refused at its place.
             if entry.key == "<<" && self.faults.cover(entry.key_span) {
                 continue;
             }

@@ -89,19 +89,7 @@ pub(super) fn choose(
         };
     }
     if sorted.numbers {
-        let numbers = sorted.bounds.candidates();
-        let values = numbers.iter().flat_map(|it| [other(it), Some(CandidateValue::Text(it))]);
-        let chosen = first_of(values.flatten(), passes);
-        let textual = !sorted.found.is_empty();
-        return match chosen {
-            // A pattern may want a number that is none of those at the borders.
-            Choice::Impossible if textual => {
-                find_number(&sorted, examples, steps.min(WALK), passes).unwrap_or(Choice::Unknown)
-            }
-            // Some lie too close to each other for one between them to be told.
-            Choice::Impossible if !sorted.bounds.are_met_by(&numbers) => Choice::Unknown,
-            chosen => chosen,
-        };
+        return choose_number(is_name, &sorted, examples, steps, passes);
     }
     if is_name {
         sorted.unequal.push("");
@@ -115,6 +103,28 @@ pub(super) fn choose(
         Example::Text(_) => Choice::Unknown,
         Example::Nothing => Choice::Impossible,
         Example::Unknown => Choice::Unknown,
+    }
+}
+
+/// Chooses a number between the bounds, or its text.
+fn choose_number(
+    is_name: bool,
+    sorted: &SortedTests<'_>,
+    examples: &mut Examples,
+    steps: u64,
+    passes: impl Fn(&CandidateValue<'_>) -> Option<bool>,
+) -> Choice {
+    let numbers = sorted.bounds.candidates();
+    let other = |text| scalar(text).filter(|_| !is_name).map(CandidateValue::Other);
+    let values = numbers.iter().flat_map(|it| [other(it), Some(CandidateValue::Text(it))]);
+    match first_of(values.flatten(), &passes) {
+        // A pattern may want a number that is none of those at the borders.
+        Choice::Impossible if !sorted.found.is_empty() => {
+            find_number(sorted, examples, steps.min(WALK), passes).unwrap_or(Choice::Unknown)
+        }
+        // Some lie too close to each other for one between them to be told.
+        Choice::Impossible if !sorted.bounds.are_met_by(&numbers) => Choice::Unknown,
+        chosen => chosen,
     }
 }
 
@@ -245,7 +255,7 @@ fn passes(value: &CandidateValue<'_>, tests: &[(&Trial, bool)]) -> Option<bool> 
 
 fn first_of<'t>(
     values: impl Iterator<Item = CandidateValue<'t>>,
-    passes: impl Fn(&CandidateValue<'t>) -> Option<bool>,
+    passes: impl Fn(&CandidateValue<'_>) -> Option<bool>,
 ) -> Choice {
     let mut unknown = false;
     for value in values {
