@@ -88,9 +88,10 @@ impl GroupParts {
             let mut first = document.entries().iter().take(COMPARED_KEYS);
             !reader.merges(document, key) && !first.any(|it| means(it, key))
         };
-        let is_doubtful = |key: &str| reader.is_doubtful(document, key);
-        let is_known = document.get("environment").is_some() || lacks("environment");
-        if !is_known || is_doubtful("environment") {
+        // Another key may be meant to be this one, or a merge key may bring it.
+        let is_unknown = |key: &str| document.get(key).is_none() && !lacks(key);
+        let is_doubtful = |key: &str| reader.is_doubtful(document, key) || is_unknown(key);
+        if is_doubtful("environment") {
             self.environment = None;
             // What follows from the environment is not known either.
             self.id = self.id.filter(|_| document.get("id").is_some());

@@ -114,9 +114,8 @@ pub fn check(
     let (mut findings, potential) = of_groups.unwrap_or_default();
     let work = SchemaWork::default();
     others.extend(schema_check::check(schemas, estate.as_ref(), &readings, read, (meter, &work)));
-    let is_error = |it: &Diagnostic| it.severity == Severity::Error;
-    let is_valid =
-        has_no_error && !has_error(&others) && !findings.iter().any(|it| is_error(&it.diagnostic));
+    let is_error = findings.iter().any(|it| it.diagnostic.severity == Severity::Error);
+    let is_valid = has_no_error && !has_error(&others) && !is_error;
     others.extend(potential.into_iter().filter(|_| is_valid));
     let others = without_consequences(&readings, &mut findings, others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);

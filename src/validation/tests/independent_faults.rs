@@ -236,6 +236,14 @@ fn what_only_follows_from_a_fault_is_not_a_finding() {
             "name: A\nrule: name = a\npinned: b\n---\nname: B\nparent: A\nrule: name = b\n",
             "schema-violation",
         ),
+        (
+            "name: A\nrule: name = a\npined: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
+            "schema-violation",
+        ),
+        (
+            "name: A\nrul: name = a\npinned: [c]\n---\nname: B\nparent: A\nrule: name = b\n",
+            "schema-violation",
+        ),
         ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
         ("name: All Nodes\nrule: [foo]\n", "invalid-rule"),
         ("name: All Nodes\nid: zz\n", "malformed-uuid"),
