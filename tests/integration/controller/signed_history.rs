@@ -52,6 +52,18 @@ impl Keys {
         std::fs::rename(new, allowed).unwrap();
     }
 
+    /// Writes so many groups that building them takes seconds.
+    fn write_many(&self) {
+        let groups = self.signed.path().join("repository/groups");
+        for file in 0..20 {
+            let group = |it| {
+                format!("name: group {file} {it}\nrule: ['~', 'name', '^{file}[a-f]+{it}$']\n")
+            };
+            let documents: Vec<String> = (0..500).map(group).collect();
+            std::fs::write(groups.join(format!("{file}.yaml")), documents.join("---\n")).unwrap();
+        }
+    }
+
     fn commit(&self, name: &str, key: &Path) -> String {
         self.signed.commit(name, Key::Ssh(key))
     }
@@ -218,14 +230,7 @@ fn a_key_that_is_removed_while_its_commit_is_built_counts_no_more() {
     let first = keys.commit("first", &keys.ada);
     let daemon = keys.start();
     wait_for(&daemon, &first);
-    // So many groups that building them takes seconds.
-    let groups = keys.signed.path().join("repository/groups");
-    for file in 0..20 {
-        let group =
-            |it| format!("name: group {file} {it}\nrule: ['~', 'name', '^{file}[a-f]+{it}$']\n");
-        let documents: Vec<String> = (0..500).map(group).collect();
-        std::fs::write(groups.join(format!("{file}.yaml")), documents.join("---\n")).unwrap();
-    }
+    keys.write_many();
     let many = keys.commit("many", &keys.eve);
     daemon.wait_until("it is built", |it| {
         let lines = it.log_lines();
@@ -241,6 +246,34 @@ fn a_key_that_is_removed_while_its_commit_is_built_counts_no_more() {
     let lines = daemon.log_lines();
     let says = |what: &str| lines.iter().any(|it| it.contains(what) && it.contains(&many));
     assert!(says("keys changed since the commit was verified") && !says("the commit is live"));
+}
+
+#[test]
+fn a_key_that_is_removed_while_a_pinned_commit_is_built_counts_no_more() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let first = keys.commit("first", &keys.ada);
+    keys.signed.git(&["checkout", "--quiet", "-b", "side"]);
+    let few = keys.commit("few", &keys.eve);
+    keys.write_many();
+    let many = keys.commit("many", &keys.eve);
+    let daemon = keys.start();
+    wait_for(&daemon, &first);
+    daemon.wait_until("the side branch is here", |it| {
+        it.get(&format!("/enc/n?commit={few}")).status == 200
+    });
+    let pinned = std::thread::scope(|scope| {
+        let body = format!(r#"{{"commit": "{many}", "reason": "test"}}"#);
+        let daemon = &daemon;
+        let pin = scope.spawn(move || daemon.request("POST", "/controller/pin", &body));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        keys.allow(&[&keys.ada]);
+        pin.join().unwrap()
+    });
+    assert_eq!(pinned.status, 422, "{}", pinned.body);
+    assert_eq!(live(&daemon), Some(first));
+    let status = daemon.get("/controller/status").json();
+    assert!(status["pinned"].is_null(), "{status}");
 }
 
 #[test]

@@ -182,16 +182,8 @@ async fn an_open_connection_of_either_authority_is_verified_again() {
     let [one, two] = [0, 1].map(|of| shown_by(7, &[&migration.both[of]]));
     migration.write([(1, 99), (2, 7)], 0);
     tls.reload(ReloadCause::Declared).unwrap();
-    let reload = async {
-        tokio::time::sleep(crate::config::watched::SETTLE).await;
-        tls.reload(ReloadCause::Declared).unwrap();
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        reason = tls.until_refused(&two) => assert!(reason.contains("Revoked"), "{reason}"),
-        _ = tls.until_refused(&one) => panic!("the wrong one was refused"),
-        () = reload => {}
-    }
+    let reason = refused_after_reload(&tls, &two, &one).await;
+    assert!(reason.contains("Revoked"), "{reason}");
 }
 
 /// Shakes hands, and returns what the daemon makes of it: the certname, or why it refuses.
