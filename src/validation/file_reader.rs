@@ -2,7 +2,7 @@
 //!
 //! Each function returns the part or `None`, and in the second case has said why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) struct FileReader {
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
     pub(super) group: Option<String>,
+    /// The offsets at which keys begin that are no names.
+    pub(super) refused: BTreeSet<u32>,
 }
 
 /// Says what is meant by an unknown key, if that is known.
@@ -62,6 +64,7 @@ impl FileReader {
             doubts: FaultSpans::default(),
             dropped: None,
             group: None,
+            refused: BTreeSet::new(),
         }
     }
 
@@ -470,14 +473,20 @@ impl FileReader {
     fn key<K: FromStr<Err = NameError>>(&mut self, entry: &Entry) -> Option<K> {
         match entry.key.parse() {
             Ok(key) => Some(key),
-            Err(error) => self.violation(entry.key_span, error.to_string()),
+            Err(error) => {
+                self.refused.insert(entry.key_span.start.offset);
+                self.violation(entry.key_span, error.to_string())
+            }
         }
     }
 
     /// Complains of keys inside of a value that no reader of the ENC document takes.
     fn inner_keys(&mut self, node: &Node) {
         for entry in node.entries() {
-            self.key::<Key>(entry);
+            // It is wanted as a text only where something is wrong with it.
+            if Key::normalised(&entry.key).is_err() {
+                self.key::<Key>(entry);
+            }
             self.inner_keys(&entry.value);
         }
         for element in node.elements() {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
-use super::group_spans::{GroupPart, GroupSpans, value_spans};
+use super::group_spans::{
+    GroupPart, GroupSpans, ValuePlace, class_places, config_data_places, variable_places,
+};
 use super::partial_group::{GroupParts, PartialGroup, ReadRule};
 use super::rule;
 use crate::diagnostic::{Kind, closest};
@@ -185,12 +187,13 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let trumps = document.get("environment_trumps");
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
     let description = read_description(document, reader);
-    let values = value_spans(document);
     let dollars = dollar::find(document, reader)?;
-    let classes = document.take("classes").map(|node| reader.node_classes(node));
-    let config_data = document.take("config_data").map(|node| reader.config_data(node));
-    let variables =
-        document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
+    let (classes, in_classes) =
+        take_values(document, "classes", class_places, FileReader::node_classes, reader);
+    let (config_data, in_config_data) =
+        take_values(document, "config_data", config_data_places, FileReader::config_data, reader);
+    let (variables, in_variables) =
+        take_values(document, "variables", variable_places, FileReader::variables, reader);
     let parent = read_parent(document, reader);
     let is_valid = reader.errors == errors_before + pin_errors;
     let parts = GroupParts {
@@ -200,18 +203,36 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         trumps,
         description,
         rule,
-        classes: classes.unwrap_or_default(),
+        classes,
         variables,
-        config_data: config_data.unwrap_or_default(),
+        config_data,
     };
     let content = content(parts, is_valid, document, reader);
+    let values = in_classes.into_iter().chain(in_variables).chain(in_config_data);
     Some(GroupFile {
         file: Arc::clone(&reader.file),
-        spans: spans(document, &content, parent.as_ref(), &values),
+        spans: spans(document, &content, parent.as_ref(), values),
         content,
         parent,
         dollars: dollars.into(),
     })
+}
+
+/// Takes a part with values out of a group. Returns what is read of it, and where it is written.
+fn take_values<T: Default>(
+    document: &mut Node,
+    key: &str,
+    places: fn(&[Entry]) -> Vec<ValuePlace>,
+    read: fn(&mut FileReader, Node) -> T,
+    reader: &mut FileReader,
+) -> (T, Vec<Span>) {
+    let Some(node) = document.take(key) else { return Default::default() };
+    let places = places(node.entries());
+    // What one part refuses may be a name in another one, where an alias repeats it.
+    reader.refused.clear();
+    let read = read(reader, node);
+    let kept = places.iter().filter(|it| it.is_in_table(&reader.refused));
+    (read, kept.map(ValuePlace::span).collect())
 }
 
 /// Returns what a group says.
@@ -255,7 +276,7 @@ fn spans(
     document: &Node,
     content: &GroupContent,
     parent: Option<&ParentName>,
-    values: &[Span],
+    values: impl Iterator<Item = Span>,
 ) -> GroupSpans {
     let part = |part: GroupPart| {
         let key = match part {
@@ -273,7 +294,7 @@ fn spans(
             let has_pins = partial.group.rule.is_some() && !partial.lacks_pins;
             (partial.group.id, has_pins || partial.as_read.is_some())
         }
-        GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], &[]),
+        GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], std::iter::empty()),
     };
     // The pins of the root group are a fault and no part of its rule.
     let has_pins = has_pins && id != GroupId::ROOT;

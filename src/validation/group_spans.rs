@@ -1,8 +1,9 @@
 //! Where the parts of a group are written, as spans in a fixed order.
 
+use std::collections::BTreeSet;
+
 use super::span_list::SpanList;
 use crate::document::{Entry, Node, Span};
-use crate::model::{ClassName, Key, VariableName};
 
 /// A part of a group that has a place of its own where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl GroupPart {
 /// Where the parts of a group are written.
 #[derive(Clone, Debug)]
 pub(super) struct GroupSpans {
-    /// The group itself; the parts that are written; the pinned nodes; the values as in [`value_spans`].
+    /// The group itself; the parts that are written; the pinned nodes; the values: of classes, variables and config data.
     spans: SpanList,
     /// How many nodes are pinned.
     pins: u32,
@@ -38,7 +39,7 @@ impl GroupSpans {
         place: Span,
         part: impl Fn(GroupPart) -> Option<Span>,
         pins: &[Span],
-        values: &[Span],
+        values: impl Iterator<Item = Span>,
     ) -> Self {
         let spans = GroupPart::ALL.map(part);
         let written = GroupPart::ALL.iter().zip(&spans).filter(|(_, span)| span.is_some());
@@ -48,7 +49,7 @@ impl GroupSpans {
             spans: std::iter::once(place)
                 .chain(spans.into_iter().flatten())
                 .chain(pins.iter().copied())
-                .chain(values.iter().copied())
+                .chain(values)
                 .collect(),
         }
     }
@@ -85,29 +86,60 @@ impl GroupSpans {
     }
 }
 
-/// Returns where the values of a group are written, in the order of the tables that are read of them: each class with
-/// each parameter and its value; the variables; the keys of config data. What the tables leave out has no span.
-pub(super) fn value_spans(document: &Node) -> Vec<Span> {
-    let entries = |key: &str| document.get(key).map(Node::entries).unwrap_or_default();
-    let mut spans = Vec::new();
-    for class in classes(entries("classes")) {
-        spans.push(class.key_span);
-        for parameter in sorted(class.value.entries(), key, is_key) {
-            spans.extend([parameter.key_span, parameter.value.span]);
+/// A place of a value, or of the key that it is set by.
+pub(super) struct ValuePlace {
+    span: Span,
+    /// Where the key begins, and the one that it stands below, which is itself for one at the top.
+    keys: [u32; 2],
+}
+
+impl ValuePlace {
+    fn of(entry: &Entry, above: &Entry, span: Span) -> Self {
+        Self { span, keys: [above, entry].map(|it| it.key_span.start.offset) }
+    }
+
+    /// Returns whether a table has what is here: it leaves out what stands below a key that is not a name.
+    pub(super) fn is_in_table(&self, refused: &BTreeSet<u32>) -> bool {
+        refused.is_empty() || !self.keys.iter().any(|it| refused.contains(it))
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.span
+    }
+}
+
+/// Returns where `classes` are written, in the order of the table that is read of them: each class with each parameter
+/// and its value.
+pub(super) fn class_places(entries: &[Entry]) -> Vec<ValuePlace> {
+    let mut places = Vec::new();
+    for class in classes(entries) {
+        places.push(ValuePlace::of(class, class, class.key_span));
+        for parameter in sorted(class.value.entries(), key) {
+            let spans = [parameter.key_span, parameter.value.span];
+            places.extend(spans.map(|it| ValuePlace::of(parameter, class, it)));
         }
     }
-    let variables = sorted(entries("variables"), key, |it| VariableName::normalised(it).is_ok());
-    spans.extend(variables.into_iter().map(|it| it.key_span));
-    for class in classes(entries("config_data")) {
-        let keys = sorted(class.value.entries(), key, is_key);
-        spans.extend(keys.into_iter().map(|it| it.key_span));
+    places
+}
+
+/// Returns where `variables` are written, in the order of the table that is read of them.
+pub(super) fn variable_places(entries: &[Entry]) -> Vec<ValuePlace> {
+    sorted(entries, key).into_iter().map(|it| ValuePlace::of(it, it, it.key_span)).collect()
+}
+
+/// Returns where the keys of `config_data` are written, in the order of the tables that are read of them.
+pub(super) fn config_data_places(entries: &[Entry]) -> Vec<ValuePlace> {
+    let mut places = Vec::new();
+    for class in classes(entries) {
+        let keys = sorted(class.value.entries(), key);
+        places.extend(keys.into_iter().map(|it| ValuePlace::of(it, class, it.key_span)));
     }
-    spans
+    places
 }
 
 /// Returns classes in the order of the table that is read of them; of one that is set twice, the last.
 fn classes(entries: &[Entry]) -> Vec<&Entry> {
-    let mut classes = sorted(entries, class_name, |it| ClassName::normalised(it).is_ok());
+    let mut classes = sorted(entries, class_name);
     classes.dedup_by(|later, earlier| {
         let is_same = class_name(later) == class_name(earlier);
         if is_same {
@@ -119,18 +151,10 @@ fn classes(entries: &[Entry]) -> Vec<&Entry> {
 }
 
 /// Returns entries in the order of the table that is read of them.
-fn sorted(
-    entries: &[Entry],
-    name: fn(&Entry) -> &str,
-    is_accepted: fn(&str) -> bool,
-) -> Vec<&Entry> {
-    let mut entries: Vec<&Entry> = entries.iter().filter(|it| is_accepted(&it.key)).collect();
+fn sorted(entries: &[Entry], name: fn(&Entry) -> &str) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by_key(|it| name(it));
     entries
-}
-
-fn is_key(text: &str) -> bool {
-    Key::normalised(text).is_ok()
 }
 
 fn key(entry: &Entry) -> &str {

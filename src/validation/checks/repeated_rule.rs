@@ -28,10 +28,14 @@ fn check(context: &CheckContext<'_>, index: GroupIndex, findings: &mut Findings<
     let Some(severity) = context.policy.groups.repeated_rules.severity() else { return };
     let hierarchy = context.hierarchy;
     let Some(whole) = hierarchy.group(index).rule.as_deref() else { return };
+    // Nearly always there are none, and then the ids of groups need not be read.
+    let without_pins = (!context.without_pins.is_empty()).then_some(context.without_pins);
+    let has_pins =
+        |it: &GroupIndex| without_pins.is_none_or(|ids| !ids.contains(&hierarchy.group(*it).id));
     // Every node matches the rule of the root group: to repeat it says so, and nothing else does.
     let above: Vec<(GroupIndex, Vec<&Condition>)> = ancestors(hierarchy, index)
         .filter(|it| *it != hierarchy.root())
-        .filter(|it| !context.without_pins.contains(&hierarchy.group(*it).id))
+        .filter(has_pins)
         .filter_map(|it| Some((it, joined(hierarchy.group(it).rule.as_deref()?)?)))
         .collect();
     // A pinned node must match the ancestors as well, so what is beside the pins can be compared alone.

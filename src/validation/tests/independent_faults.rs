@@ -281,6 +281,11 @@ fn faults_among_groups_are_found_beside_those_of_a_group() {
             "name: A\nclasses: {b: , \"::b\": , C: {x: 1}, d: }\n",
             "2:16 duplicate-key; 2:16 missing-class; 2:25 schema-violation; 2:36 missing-class",
         ),
+        // What no variable can be called may be called so as a parameter, where an alias repeats it.
+        (
+            "name: A\nvariables: &v {facts: 1, zoo: 2}\nclasses: {p: *v, q: {bad: 1}}\n",
+            "2:16 schema-violation; 3:11 missing-class; 3:18 missing-class",
+        ),
     ];
     each_row(rows, |(text, expected)| {
         let all = findings(&[("groups/g.yaml", text), catalogue]);
