@@ -30,6 +30,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: reloads::revoked_on_open_connection,
     },
     Fault {
+        name: "server::revoked-during-handshake",
+        promise: "a certificate that is revoked during a handshake gets no answer",
+        injection: "twenty clients send their certificate and a request after a new list was loaded that revokes it",
+        speed: Speed::Fast,
+        run: reloads::revoked_during_handshake,
+    },
+    Fault {
         name: "server::half-written-tokens",
         promise: "an entry whose `groups` is not written yet grants nothing",
         injection: "the file of tokens is rewritten in place, one half now, the other half later",

@@ -100,8 +100,9 @@ impl<H: RequestHandler> Connection<H> {
         let facts = Some(Arc::new(certificate.facts.clone()));
         let peer = Peer { certificate: facts, address: ip, ..Peer::default() };
         let guard = Arc::clone(&self.guard);
+        // The certificate may have been refused during the handshake: it is looked at before anything is answered.
         tokio::select! {
-            () = self.serve(stream, peer) => {}
+            biased;
             reason = tls.until_refused(&certificate) => {
                 guard.count(ConnectionEnd::CertificateRefused);
                 tracing::warn!(
@@ -109,6 +110,7 @@ impl<H: RequestHandler> Connection<H> {
                     "connection closed, its client certificate is refused now: {reason}"
                 );
             }
+            () = self.serve(stream, peer) => {}
         }
     }
 

@@ -27,16 +27,16 @@ use tokio_rustls::server::TlsStream;
 pub use error::TlsError;
 pub use files::{CrlPolicy, OnGap, TlsFiles};
 
-use configure::Setup;
+use configure::{Setup, validity};
 pub(super) use described::described;
-use rollback::{Issues, rollback};
+use rollback::UsedLists;
 use verifier::REFUSED;
 
 use crate::config::watched::{ReloadCause, Reloaded, WatchError, WatchedFiles};
 use crate::facts::{CertificateFacts, ExtensionNames};
 
-/// How often the client certificate of an open connection is verified again: it may expire, as may its
-/// revocation list.
+/// How often the client certificate of an open connection is verified again at the least, beside reloads and when
+/// something expires: the clock may be set.
 const RECHECK: Duration = Duration::from_mins(1);
 
 /// How long a client may take to read why its handshake failed.
@@ -64,12 +64,12 @@ impl Tls {
     ///
     /// Returns an error if one cannot be used.
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
-        let in_use: Mutex<Issues> = Mutex::default();
+        let used_lists: Mutex<UsedLists> = Mutex::default();
         let own_until: Mutex<Option<i64>> = Mutex::default();
         let watched =
-            WatchedFiles::open(configure::watched_files(&files), move |contents, occasion| {
-                let mut in_use = in_use.lock();
-                let setup = configure::configure(&files, contents, occasion)?;
+            WatchedFiles::open(configure::watched_files(&files), move |contents, _| {
+                let mut used_lists = used_lists.lock();
+                let setup = configure::configure(&files, contents)?;
                 // One that is valid stays in use; where it has expired as well, the other files still count.
                 let (new, mut old) = (setup.own_until(), own_until.lock());
                 let now = jiff::Timestamp::now().as_second();
@@ -79,11 +79,14 @@ impl Tls {
                     let reason = format!("the certificate expired at {}", described::time(until));
                     return Err(TlsError::File { path: files.certificate.clone(), reason });
                 }
-                if let Some(reason) = rollback(&setup.clients.issues, &in_use) {
+                let issues = &setup.clients.issues;
+                if let Some(reason) = used_lists.refusal(issues, now, files.policy.expired) {
                     let path = files.client_crl.clone().unwrap_or_default();
                     return Err(TlsError::File { path, reason });
                 }
-                in_use.clone_from(&setup.clients.issues);
+                for name in used_lists.replace(issues) {
+                    warn_of_lost_list(&name, files.policy.missing);
+                }
                 *old = new;
                 Ok(setup)
             })?;
@@ -152,17 +155,31 @@ impl Tls {
         REFUSED.scope(std::cell::RefCell::default(), noted).await
     }
 
-    /// Waits until a client certificate is no longer valid, and returns why.
+    /// Waits until a client certificate is no longer valid, and returns why. It looks when it is polled first.
     pub(super) async fn until_refused(&self, certificate: &ClientCertificate) -> String {
         let mut reloads = self.reloads.subscribe();
+        let expiries: Vec<i64> =
+            certificate.chain.iter().filter_map(validity).map(|it| it.1).collect();
         loop {
             if let Err(error) = self.check(certificate) {
                 let shown = certificate.chain.first().map(described).unwrap_or_default();
                 return format!("{shown}: {error}");
             }
             // The sender lives as long as `self`.
-            let _reloaded = tokio::time::timeout(RECHECK, reloads.changed()).await;
+            let wait = self.until_expiry(&expiries, jiff::Timestamp::now()).min(RECHECK);
+            let _reloaded = tokio::time::timeout(wait, reloads.changed()).await;
         }
+    }
+
+    /// Returns how long it takes until a certificate or a list expires that is valid now.
+    fn until_expiry(&self, certificates: &[i64], now: jiff::Timestamp) -> Duration {
+        let lists = self.watched.load().valid_until();
+        let lists = lists.iter().map(|it| it.1);
+        let ends = certificates.iter().copied().chain(lists).filter(|it| *it >= now.as_second());
+        // It is valid in its last second as well.
+        let left = ends.min().map(|it| jiff::Timestamp::from_second(it.saturating_add(1)));
+        let left = left.and_then(Result::ok).map(|it| it.duration_since(now).unsigned_abs());
+        left.unwrap_or(Duration::MAX)
     }
 
     fn check(&self, certificate: &ClientCertificate) -> Result<(), rustls::Error> {
@@ -171,6 +188,14 @@ impl Tls {
         let Some((own, others)) = certificate.chain.split_first() else { return Ok(()) };
         verifier.verify_client_cert(own, others, UnixTime::now()).map(|_| ())
     }
+}
+
+fn warn_of_lost_list(name: &str, missing: OnGap) {
+    let effect = match missing {
+        OnGap::Refuse => "certificates that it issued are refused",
+        OnGap::Allow => "certificates that it issued are accepted, revoked or not, where they are trusted",
+    };
+    tracing::warn!("the revocation lists of `{name}` are gone from their file: {effect}");
 }
 
 /// Closes the daemon's half of a connection, and reads what the client still sends.

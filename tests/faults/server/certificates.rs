@@ -130,8 +130,23 @@ impl Connection {
 
     /// Does the same, and returns the body as well.
     pub(super) fn read(&mut self, path: &str) -> Option<(u16, String)> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        self.0.write_all(request.as_bytes()).ok()?;
+        self.0.write_all(request(path).as_bytes()).ok()?;
+        self.answer()
+    }
+
+    /// Goes on with a handshake until what proves the certificate would be sent next, with a request behind it.
+    pub(super) fn hold(&mut self, path: &str) {
+        let StreamOwned { conn, sock } = &mut self.0;
+        conn.write_tls(sock).unwrap();
+        while conn.is_handshaking() {
+            conn.read_tls(sock).unwrap();
+            conn.process_new_packets().unwrap();
+        }
+        conn.writer().write_all(request(path).as_bytes()).unwrap();
+    }
+
+    /// Sends what was held back, and reads an answer; `None` if the connection is closed.
+    pub(super) fn answer(&mut self) -> Option<(u16, String)> {
         let mut text = String::new();
         while !text.contains("\r\n\r\n") {
             text.push(char::from(self.byte()?));
@@ -148,4 +163,8 @@ impl Connection {
         self.0.read_exact(&mut byte).ok()?;
         Some(byte[0])
     }
+}
+
+fn request(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 }

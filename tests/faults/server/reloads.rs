@@ -117,6 +117,21 @@ pub(super) fn revoked_on_open_connection() -> Seen {
     Seen::Held(format!("closed {} ms after the list", began.elapsed().as_millis()))
 }
 
+pub(super) fn revoked_during_handshake() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let bad = site.sign("bad", 4, 2100);
+    let daemon = start(&site, &repository, &[]);
+    let mut held: Vec<_> = (0..20).map(|_| site.connect(&daemon.address, &bad)).collect();
+    held.iter_mut().for_each(|it| it.hold("/v1/groups"));
+    site.replace("crl.pem", &site.list(4, 2100));
+    daemon.wait_until("the list is loaded", |it| {
+        site.connect(&it.address, &bad).ask("/v1/groups").is_none()
+    });
+    let answered = held.iter_mut().filter_map(|it| it.answer()).count();
+    assert_eq!(answered, 0);
+    Seen::Held("each of 20 was closed without an answer".to_owned())
+}
+
 pub(super) fn half_written_tokens() -> Seen {
     let (site, repository) = (Site::new(), repository());
     let daemon = tokens(&site, &repository);

@@ -7,13 +7,12 @@ use x509_parser::prelude::{
     CertificateRevocationList, FromDer as _, ParsedExtension, X509Certificate,
 };
 
-use super::described::{short, time};
+use super::described::short;
 use super::error::{TlsError, file_error};
 use super::files::{CrlPolicy, OnGap};
 use super::newest::newest_of_each_scope;
 use super::rollback::{CrlIssuer, CrlSeries, Issue, Issues};
 use crate::config::read_revocation_lists;
-use crate::config::watched::Occasion;
 
 /// A subject with a key, its certificates and its lists.
 pub(super) struct Authority {
@@ -51,7 +50,6 @@ impl Lists {
         bytes: &[u8],
         authorities: &[CertificateDer<'static>],
         policy: CrlPolicy,
-        occasion: Occasion,
     ) -> Result<Self, TlsError> {
         let ders = read_revocation_lists(bytes).map_err(file_error(path))?;
         let mut lists = Vec::new();
@@ -65,17 +63,12 @@ impl Lists {
         let mut found = trusted(authorities, &lists).map_err(file_error(path))?;
         found.extend(others(&lists, &found));
         for authority in found {
-            read.add(authority, policy, occasion).map_err(file_error(path))?;
+            read.add(authority, policy).map_err(file_error(path))?;
         }
         Ok(read)
     }
 
-    fn add(
-        &mut self,
-        found: IssuedLists<'_>,
-        policy: CrlPolicy,
-        occasion: Occasion,
-    ) -> Result<(), String> {
+    fn add(&mut self, found: IssuedLists<'_>, policy: CrlPolicy) -> Result<(), String> {
         let IssuedLists { name, issuer, anchors, lists: all } = found;
         if all.is_empty() {
             if policy.missing == OnGap::Refuse {
@@ -86,17 +79,11 @@ impl Lists {
             }
             self.missing.push(name.clone());
         }
-        let now = jiff::Timestamp::now().as_second();
         let mut lists = Vec::new();
         for (scope, list) in newest_of_each_scope(&all, &name)? {
             let until = list.next_update().map(|it| it.timestamp()).ok_or_else(|| {
                 format!("the list of `{name}` does not say until when it is valid")
             })?;
-            // The list in use may still be valid.
-            if until < now && occasion == Occasion::Reload && policy.expired == OnGap::Refuse {
-                let until = time(until);
-                return Err(format!("the revocation list of `{name}` expired at {until}"));
-            }
             self.validity.push((name.clone(), until));
             let series = CrlSeries { issuer: issuer.clone(), scope };
             self.issues.insert(series, Issue::of(list, name.clone()));

@@ -18,7 +18,7 @@ use super::rollback::Issues;
 use super::trust_set::{TrustSet, trust_sets};
 use super::verifier::Noting;
 use super::verifier_set::VerifierSet;
-use crate::config::watched::{FileEnd, Occasion, WatchedFile};
+use crate::config::watched::{FileEnd, WatchedFile};
 use crate::config::{read_certificates, read_private_key};
 
 /// The configuration that the files make.
@@ -121,7 +121,6 @@ pub(super) fn watched_files(files: &TlsFiles) -> Vec<WatchedFile> {
 pub(super) fn configure(
     files: &TlsFiles,
     contents: &[Vec<u8>],
-    occasion: Occasion,
 ) -> Result<Setup, TlsError> {
     let mut contents = contents.iter().map(Vec::as_slice);
     let mut next = || contents.next().unwrap_or_default();
@@ -148,7 +147,7 @@ pub(super) fn configure(
         .map_err(pair)?;
     let clients = match &files.client_ca {
         None => Clients::default(),
-        Some(path) => clients(files, path, next(), next(), &provider, occasion)?,
+        Some(path) => clients(files, path, next(), next(), &provider)?,
     };
     let builder = match &clients.verifier {
         None => builder.with_no_client_auth(),
@@ -166,7 +165,6 @@ fn clients(
     ca_bytes: &[u8],
     crl_bytes: &[u8],
     provider: &Arc<CryptoProvider>,
-    occasion: Occasion,
 ) -> Result<Clients, TlsError> {
     let anchors = certificates(ca, ca_bytes)?;
     let subjects = roots(&anchors).map_err(file_error(ca))?.subjects();
@@ -177,7 +175,7 @@ fn clients(
     let sets = match &files.client_crl {
         None => vec![TrustSet { anchors, lists: Vec::new() }],
         Some(crl) => {
-            let lists = Lists::read(crl, crl_bytes, &anchors, files.policy, occasion)?;
+            let lists = Lists::read(crl, crl_bytes, &anchors, files.policy)?;
             (clients.lists, clients.missing) = (lists.validity, lists.missing);
             (clients.issues, clients.crl) = (lists.issues, crl.clone());
             trust_sets(&lists.authorities).map_err(file_error(crl))?
@@ -221,7 +219,8 @@ fn roots(anchors: &[CertificateDer<'_>]) -> Result<RootCertStore, rustls::Error>
     Ok(roots)
 }
 
-fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {
+/// Returns the name of a certificate, and until when it is valid, in seconds since 1970.
+pub(super) fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {
     let (_, it) = X509Certificate::from_der(der).ok()?;
     Some((short(&it.subject().to_string()), it.validity().not_after.timestamp()))
 }

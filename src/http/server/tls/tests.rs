@@ -288,6 +288,43 @@ async fn an_open_connection_learns_that_its_certificate_was_revoked() {
 }
 
 #[test]
+fn a_list_that_expired_while_in_use_does_not_keep_others_from_being_loaded() {
+    let site = Site::new();
+    let other = authority("Other CA");
+    site.write("ca.pem", &format!("{}{}", site.puppet.pem(), other.pem()));
+    let expired = list(&other, 7, 2021);
+    site.write("crl.pem", &format!("{}{expired}", list(&site.puppet, 7, 2100)));
+    let tls = site.open(REFUSE).unwrap();
+    assert_eq!((site.admits(&tls, 8), site.admits(&tls, 9)), (true, true));
+    site.write("crl.pem", &format!("{}{expired}", numbered(2, &site.puppet, 9, 2100)));
+    assert_eq!(site.reload(&tls), Ok(Reloaded::Loaded));
+    assert_eq!((site.admits(&tls, 8), site.admits(&tls, 9)), (true, false));
+    assert!(tls.check(&shown_by(8, &[&other])).is_err());
+    assert!(tls.warnings(jiff::Timestamp::now()).concat().contains("`CN=Other CA` expired"));
+}
+
+#[test]
+fn an_open_connection_waits_for_the_first_expiry() {
+    let site = Site::new();
+    site.write("crl.pem", &list(&site.puppet, 7, 2100));
+    let tls = site.open(REFUSE).unwrap();
+    let now = jiff::Timestamp::from_millisecond(1_000_500).unwrap();
+    for (certificates, milliseconds) in
+        [(&[2000, 1003][..], 3500), (&[1000], 500), (&[999, 1001], 1500)]
+    {
+        assert_eq!(
+            tls.until_expiry(certificates, now),
+            Duration::from_millis(milliseconds),
+            "{certificates:?}"
+        );
+    }
+    // The list comes next.
+    let list = tls.valid_until().iter().map(|it| it.1).min().unwrap();
+    let left = Duration::from_secs(u64::try_from(list).unwrap() - 1000);
+    assert!(tls.until_expiry(&[], now).abs_diff(left) < Duration::from_secs(1));
+}
+
+#[test]
 fn an_expired_certificate_of_the_daemon_is_said() {
     let site = Site::new();
     site.write_expired();
