@@ -117,4 +117,4 @@ pub use status::{
     ActiveCommit, Condition, ConditionStatus, FailedCommit, FailureCause, Reason, Status,
 };
 pub use trigger::Trigger;
-pub use write::{WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};
+pub use write::{RightsCheck, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

@@ -127,6 +127,12 @@ impl Rejection {
         Self::new(RejectionKind::PermissionDenied, message, details)
     }
 
+    /// The rights of the client changed while its write waited.
+    pub(crate) fn changed_rights() -> Self {
+        let message = "What you may write changed while this write waited: send it again.";
+        Self::new(RejectionKind::PermissionDenied, message, Value::Null)
+    }
+
     pub(super) fn malformed_parent(text: &str) -> Self {
         let message = "The group's parent id is not a valid UUID.";
         Self::new(RejectionKind::MalformedUuid, message, text)

@@ -44,7 +44,7 @@ use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
 };
 use crate::facts::CertificateFacts;
-use grants::{Grant, Held, Holder};
+use grants::{Grant, Held, HeldGrant, Holder};
 use proxy::{ProxyClaim, TrustedProxy, UserName};
 use query_token::QueryToken;
 use roles::Roles;
@@ -343,7 +343,7 @@ impl Access {
             let tokens = tokens.load();
             match tokens.find(token) {
                 Some(found) => {
-                    let holder = Holder::Token(Arc::clone(&found.name));
+                    let holder = Holder::Token(Arc::clone(found));
                     grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
                 }
                 None if unknown == UnknownTokens::Ignored => {}
@@ -351,6 +351,26 @@ impl Access {
             }
         }
         Ok(Caller { grants, ways: self.ways_of(&sender.proxy) })
+    }
+
+    /// Returns whether a caller, who came a while ago, still has all its grants with a role. Files may have been loaded since.
+    pub(super) fn still_gives(&self, caller: &Caller, role: Role) -> bool {
+        caller.grants.iter().filter(|it| it.grant.roles.has(role)).all(|it| self.still_has(it))
+    }
+
+    fn still_has(&self, held: &Held) -> bool {
+        let HeldGrant::Configured(grant) = &held.grant else { return true };
+        match &held.holder {
+            Holder::Anonymous => true,
+            Holder::Token(token) => self.tokens.as_ref().is_some_and(|it| it.load().has(token)),
+            Holder::Certificate(certificate) => self
+                .allowed
+                .as_ref()
+                .is_some_and(|it| it.load().of(certificate).any(|it| it == grant)),
+            Holder::User(user) => {
+                self.users.as_ref().is_none_or(|it| it.load().of(user).any(|it| it == grant))
+            }
+        }
     }
 
     /// Returns the grants of a user: those of the file, else the role `read`.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::access::Caller;
+use super::access::{Access, Caller, Role};
 use super::environments::refusal;
 use super::error::ApiError;
 use super::groups::{find, show};
@@ -25,7 +25,7 @@ use crate::changeset::{Operation, RejectionKind, WriteOutcome};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{GroupId, hex};
-use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
+use crate::reconcile::{Controller, RightsCheck, WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
 /// The parameters that choose the snapshot of a read.
@@ -44,6 +44,7 @@ fn waiting() -> Result<SemaphorePermit<'static>, ApiError> {
 #[derive(Debug)]
 pub(super) struct Writing {
     writer: Arc<Writer>,
+    access: Arc<Access>,
     caller: Caller,
     line: String,
     place: Place,
@@ -62,6 +63,7 @@ where
     S: Send + Sync,
     Option<Arc<Writer>>: FromRef<S>,
     Arc<Controller>: FromRef<S>,
+    Arc<Access>: FromRef<S>,
 {
     type Rejection = Response;
 
@@ -78,7 +80,8 @@ where
         let base = path.strip_suffix(below_base).unwrap_or_default();
         let api = if below_base.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
         let (prefix, line) = (format!("{base}{api}"), format!("{} {path}", parts.method));
-        Ok(Self { writer, caller, line, place: Place { uri, prefix } })
+        let access = Arc::from_ref(state);
+        Ok(Self { writer, access, caller, line, place: Place { uri, prefix } })
     }
 }
 
@@ -108,7 +111,9 @@ impl Writing {
             identity.map_err(|_| ApiError::internal("The request could not be identified."))?;
         let fingerprint = hex(&Sha256::digest(identity));
         let operation = operation(body);
-        let request = WriteRequest { operation, grants, line: self.line, fingerprint };
+        let (access, caller) = (self.access, self.caller);
+        let rights = RightsCheck::new(move || access.still_gives(&caller, Role::Write));
+        let request = WriteRequest { operation, grants, rights, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone gets no answer; its write stands.
         let (waiting, memory) = (waiting()?, MemoryReservation::of_request());

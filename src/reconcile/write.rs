@@ -19,6 +19,6 @@ mod request;
 mod writer;
 
 pub(super) use planner::WritePlanner;
-pub use request::{WriteError, WriteMode, WriteRequest, WriteSettings, Written};
+pub use request::{RightsCheck, WriteError, WriteMode, WriteRequest, WriteSettings, Written};
 pub use writer::Writer;
 pub(super) use writer::WriterParts;

@@ -17,7 +17,7 @@ use crate::reconcile::settings::Settings;
 use crate::reconcile::source::Target;
 use crate::reconcile::stages::Stages;
 use crate::reconcile::write::{
-    WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written,
+    RightsCheck, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written,
 };
 
 /// A daemon between its start and its end.
@@ -73,6 +73,7 @@ impl Daemon {
                 }),
             },
             grants: vec![WriteGrant { actor: Some("ada".to_owned()), scope: Scope::default() }],
+            rights: RightsCheck::default(),
             line: "POST /v1/groups".to_owned(),
             fingerprint: name.to_owned(),
         };

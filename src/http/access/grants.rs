@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::login_ways::LoginWays;
 use super::proxy::UserName;
 use super::roles::{Role, Roles};
+use super::tokens::Token;
 use crate::changeset::{Scope, WriteGrant};
 use crate::facts::CertificateFacts;
 
@@ -80,8 +81,8 @@ pub(super) struct Held {
 pub(super) enum Holder {
     /// Every caller.
     Anonymous,
-    /// The token of this name.
-    Token(Arc<str>),
+    /// A token.
+    Token(Arc<Token>),
     /// A client certificate.
     Certificate(Arc<CertificateFacts>),
     /// A user whom a trusted proxy authenticated.
@@ -132,7 +133,7 @@ impl Held {
     fn name(&self) -> Option<&str> {
         match &self.holder {
             Holder::Anonymous => None,
-            Holder::Token(name) => Some(name),
+            Holder::Token(token) => Some(&token.name),
             Holder::Certificate(certificate) => Some(&certificate.certname),
             Holder::User(user) => Some(user.as_str()),
         }

@@ -22,10 +22,10 @@ use crate::model::GroupId;
 
 /// The known tokens, by their hashes.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(HashMap<[u8; 32], Token>);
+pub(crate) struct Tokens(HashMap<[u8; 32], Arc<Token>>);
 
 /// A token, by its hash: the token itself is not stored.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) name: Arc<str>,
     hash: [u8; 32],
@@ -54,14 +54,14 @@ impl Tokens {
     /// Reads the tokens of a file. Two entries may share a name, so that a token can be replaced while the
     /// old one is in use; they may not share a hash, since the caller would have two names.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
-        let mut tokens: HashMap<[u8; 32], Token> = HashMap::new();
+        let mut tokens: HashMap<[u8; 32], Arc<Token>> = HashMap::new();
         for node in &entries(bytes)? {
             let token = token(node)?;
             if let Some(other) = tokens.get(&token.hash) {
                 let message = format!("the entry `{}` has this `sha256` already", other.name);
                 return Err(fault(node, message));
             }
-            tokens.insert(token.hash, token);
+            tokens.insert(token.hash, Arc::new(token));
         }
         Ok(Self(tokens))
     }
@@ -73,9 +73,14 @@ impl Tokens {
 
     /// Finds a token. How long that takes tells nothing of how much of a token is correct: its hash is looked up by a
     /// keyed hash of that, and compared as a whole.
-    pub(super) fn find(&self, token: &[u8]) -> Option<&Token> {
+    pub(super) fn find(&self, token: &[u8]) -> Option<&Arc<Token>> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         self.0.get(&hash).filter(|it| it.hash.ct_eq(&hash).into())
+    }
+
+    /// Returns whether a token is still one of them, with the same grant.
+    pub(super) fn has(&self, token: &Token) -> bool {
+        self.0.get(&token.hash).is_some_and(|it| **it == *token)
     }
 }
 

@@ -101,6 +101,9 @@ impl Applier {
 
     /// Returns the refusal of a write that the live snapshot does not give its client the right to.
     pub(super) fn denied(&self, request: &WriteRequest) -> Option<WriteError> {
+        if let Err(refusal) = request.check_rights_held() {
+            return Some(refusal);
+        }
         let live = self.store.live()?;
         WritePlanner::check_rights(&live, request).err()
     }

@@ -41,6 +41,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconcile::RightsCheck;
     use crate::changeset::{Operation, WriteOutcome};
 
     #[test]
@@ -48,6 +49,7 @@ mod tests {
         let request = WriteRequest {
             operation: Operation::Delete { id: crate::model::GroupId::ROOT },
             grants: Vec::new(),
+            rights: RightsCheck::default(),
             line: "DELETE /v1/groups/x\nReviewed-by: root".to_owned(),
             fingerprint: String::new(),
         };

@@ -90,6 +90,7 @@ impl Proposer {
         asked: &mut RemoteAnswer,
     ) -> Result<ProposalOutcome, WriteError> {
         let (tip, (snapshot, changeset)) = self.apply_to_newest(request, asked)?;
+        request.check_rights_held()?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
@@ -319,6 +320,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::reconcile::RightsCheck;
     use crate::changeset::WriteOutcome;
     use crate::model::GroupId;
     use crate::table::each_row;
@@ -329,6 +331,7 @@ mod tests {
             let request = WriteRequest {
                 operation: Operation::Delete { id: GroupId::ROOT },
                 grants: Vec::new(),
+                rights: RightsCheck::default(),
                 line: String::new(),
                 fingerprint: String::new(),
             };

@@ -1,5 +1,6 @@
 //! Writes as clients send them, and their outcomes.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::receipt::DeliveryReceipt;
@@ -48,10 +49,50 @@ pub struct WriteRequest {
     pub operation: Operation,
     /// The grants of the client; the first that allows all of it names the actor.
     pub grants: Vec<WriteGrant>,
+    /// Says whether the client still has them.
+    pub rights: RightsCheck,
     /// The request in one line, for the message: `POST /v1/groups`.
     pub line: String,
     /// The same for the same request of the same client.
     pub fingerprint: String,
+}
+
+impl WriteRequest {
+    /// Checks that the client has the rights that it came with: a write may wait for a remote, and its body for the client.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    pub(super) fn check_rights_held(&self) -> Result<(), WriteError> {
+        match (self.rights.0)() {
+            true => Ok(()),
+            false => Err(WriteError::Rejected(Rejection::changed_rights())),
+        }
+    }
+}
+
+/// Says whether a client still has the rights that it came with.
+#[derive(Clone)]
+pub struct RightsCheck(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl RightsCheck {
+    /// Makes one of a function that returns whether the client still has them.
+    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+}
+
+/// Rights that do not change.
+impl Default for RightsCheck {
+    fn default() -> Self {
+        Self::new(|| true)
+    }
+}
+
+impl fmt::Debug for RightsCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RightsCheck").finish_non_exhaustive()
+    }
 }
 
 /// A write that is in effect, or proposed.
@@ -161,7 +202,7 @@ impl WriteError {
 
 impl WriteError {
     /// Returns the error of something that fails only through a defect.
-    pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
+    pub(super) fn internal(error: &dyn fmt::Display) -> Self {
         Self::Internal(error.to_string())
     }
 

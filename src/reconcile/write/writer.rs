@@ -265,7 +265,8 @@ impl Writer {
         for queued in writes {
             let base = Arc::clone(batch.last().unwrap_or(&tip.snapshot));
             let is_taken = |commit| batch.answers_with(commit);
-            let repeated = self.repeated(tip, &base, &queued.request, is_taken);
+            let held = queued.request.check_rights_held();
+            let repeated = held.and_then(|()| self.repeated(tip, &base, &queued.request, is_taken));
             let done = repeated.and_then(|repeated| match repeated {
                 Some(write) => {
                     let changeset = Changeset::unchanged(write.answer);

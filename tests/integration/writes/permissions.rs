@@ -1,5 +1,8 @@
 //! The scopes of writes.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use super::{Hub, ROOT};
@@ -349,4 +352,44 @@ fn a_node_that_is_named_twice_is_unpinned_once() {
             if query.is_empty() { "Unpin n, m from all groups" } else { "Unpin n from all groups" };
         assert_eq!(hub.log().last().unwrap(), subject);
     }
+}
+
+/// Sends half of a request, has the tokens replaced, and sends the rest.
+#[test]
+fn what_a_client_may_no_longer_write_when_its_body_is_there_is_not_written() {
+    let hub = Hub::new(&[("groups/web.yaml", &format!("name: Web\nid: {WEB}\n"))]);
+    let daemon = serve(
+        &hub,
+        &[("gone", "roles: [write]"), ("less", "roles: [write]"), ("same", "roles: [write]")],
+    );
+    let before = hub.log().len();
+    let mut open: Vec<(&str, TcpStream)> = ["gone", "less", "same"]
+        .map(|token| (token, TcpStream::connect(&daemon.address).unwrap()))
+        .into();
+    let body = |token: &str| json!({"classes": {token: {}}}).to_string();
+    for (token, stream) in &mut open {
+        let body = body(token);
+        let (half, length) = (&body[..5], body.len());
+        write!(stream, "POST /v1/groups/{WEB} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nX-Authentication: {token}\r\nContent-Length: {length}\r\n\r\n{half}").unwrap();
+    }
+    let entry = |name: &str, rights: &str| {
+        format!("- {{name: {name}, sha256: {}, {rights}}}\n", hash(name))
+    };
+    let less = entry("less", &format!("roles: [write], groups: [{DB}]"));
+    let next = hub.path().join("next.yaml");
+    // One of the same name with another secret is another token.
+    let other = format!("- {{name: gone, sha256: {}, roles: [write]}}\n", hash("other"));
+    std::fs::write(&next, less + &entry("same", "roles: [write]") + &other).unwrap();
+    std::fs::rename(next, hub.path().join("tokens.yaml")).unwrap();
+    daemon.wait_until("the tokens are loaded", |it| {
+        request(it, "gone", "GET", "/v1/groups", "").0 == 401
+    });
+    for (token, stream) in &mut open {
+        stream.write_all(&body(token).as_bytes()[5..]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1);
+        assert_eq!(status, Some(if *token == "same" { "200" } else { "403" }), "{token} {answer}");
+    }
+    assert_eq!(hub.log().len(), before + 1);
 }
