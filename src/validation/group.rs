@@ -294,7 +294,9 @@ fn spans(
             let has_pins = partial.group.rule.is_some() && !partial.lacks_pins;
             (partial.group.id, has_pins || partial.as_read.is_some())
         }
-        GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], std::iter::empty()),
+        GroupContent::Nameless { .. } => {
+            return GroupSpans::new(place, part, &[], std::iter::empty());
+        }
     };
     // The pins of the root group are a fault and no part of its rule.
     let has_pins = has_pins && id != GroupId::ROOT;

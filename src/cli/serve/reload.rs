@@ -116,7 +116,11 @@ impl Reloader {
         let files = Arc::clone(&self.files);
         // A file system may hang.
         let outcomes = tokio::task::spawn_blocking(move || files.reload(cause)).await;
-        for (file, outcome) in outcomes.unwrap_or_default() {
+        let outcomes = outcomes.unwrap_or_else(|error| {
+            tracing::error!(%error, "changed files were not all looked at");
+            Vec::new()
+        });
+        for (file, outcome) in outcomes {
             match outcome {
                 Ok(Reloaded::Pending) => {}
                 Ok(Reloaded::Unchanged) => {
@@ -184,9 +188,9 @@ const EXPIRY: &str = "expiry: ";
 impl ReloadableFiles {
     fn reload(&self, cause: ReloadCause) -> Vec<FileOutcome> {
         let mut all: Vec<FileOutcome> = Vec::new();
+        all.extend(self.tls.iter().map(|it| ("tls", outcome(it.reload(cause)))));
         all.extend(self.access.reload(cause).into_iter().map(|(file, it)| (file, outcome(it))));
         all.extend(self.webhooks.reload(cause).map(|it| ("webhook-secret-file", outcome(it))));
-        all.extend(self.tls.iter().map(|it| ("tls", outcome(it.reload(cause)))));
         all
     }
 }

@@ -66,30 +66,29 @@ impl Tls {
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
         let used_lists: Mutex<UsedLists> = Mutex::default();
         let own_until: Mutex<Option<i64>> = Mutex::default();
-        let watched =
-            WatchedFiles::open(configure::watched_files(&files), move |contents, _| {
-                let mut used_lists = used_lists.lock();
-                let setup = configure::configure(&files, contents)?;
-                // One that is valid stays in use; where it has expired as well, the other files still count.
-                let (new, mut old) = (setup.own_until(), own_until.lock());
-                let now = jiff::Timestamp::now().as_second();
-                if let Some(until) = new.filter(|it| *it < now)
-                    && old.is_some_and(|it| it >= now)
-                {
-                    let reason = format!("the certificate expired at {}", described::time(until));
-                    return Err(TlsError::File { path: files.certificate.clone(), reason });
-                }
-                let issues = &setup.clients.issues;
-                if let Some(reason) = used_lists.refusal(issues, now, files.policy.expired) {
-                    let path = files.client_crl.clone().unwrap_or_default();
-                    return Err(TlsError::File { path, reason });
-                }
-                for name in used_lists.replace(issues) {
-                    warn_of_lost_list(&name, files.policy.missing);
-                }
-                *old = new;
-                Ok(setup)
-            })?;
+        let watched = WatchedFiles::open(configure::watched_files(&files), move |contents, _| {
+            let mut used_lists = used_lists.lock();
+            let setup = configure::configure(&files, contents)?;
+            // One that is valid stays in use; where it has expired as well, the other files still count.
+            let (new, mut old) = (setup.own_until(), own_until.lock());
+            let now = jiff::Timestamp::now().as_second();
+            if let Some(until) = new.filter(|it| *it < now)
+                && old.is_some_and(|it| it >= now)
+            {
+                let reason = format!("the certificate expired at {}", described::time(until));
+                return Err(TlsError::File { path: files.certificate.clone(), reason });
+            }
+            let issues = &setup.clients.issues;
+            if let Some(reason) = used_lists.refusal(issues, now, files.policy.expired) {
+                let path = files.client_crl.clone().unwrap_or_default();
+                return Err(TlsError::File { path, reason });
+            }
+            for name in used_lists.replace(issues) {
+                warn_of_lost_list(&name, files.policy.missing);
+            }
+            *old = new;
+            Ok(setup)
+        })?;
         Ok(Self { watched, reloads: watch::Sender::new(()) })
     }
 
@@ -193,7 +192,9 @@ impl Tls {
 fn warn_of_lost_list(name: &str, missing: OnGap) {
     let effect = match missing {
         OnGap::Refuse => "certificates that it issued are refused",
-        OnGap::Allow => "certificates that it issued are accepted, revoked or not, where they are trusted",
+        OnGap::Allow => {
+            "certificates that it issued are accepted, revoked or not, where they are trusted"
+        }
     };
     tracing::warn!("the revocation lists of `{name}` are gone from their file: {effect}");
 }

@@ -41,8 +41,8 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::RightsCheck;
     use crate::changeset::{Operation, WriteOutcome};
+    use crate::reconcile::RightsCheck;
 
     #[test]
     fn a_name_adds_no_line() {

@@ -320,9 +320,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::reconcile::RightsCheck;
     use crate::changeset::WriteOutcome;
     use crate::model::GroupId;
+    use crate::reconcile::RightsCheck;
     use crate::table::each_row;
 
     #[test]

@@ -118,10 +118,7 @@ pub(super) fn watched_files(files: &TlsFiles) -> Vec<WatchedFile> {
     all.into_iter().flatten().map(watched).collect()
 }
 
-pub(super) fn configure(
-    files: &TlsFiles,
-    contents: &[Vec<u8>],
-) -> Result<Setup, TlsError> {
+pub(super) fn configure(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<Setup, TlsError> {
     let mut contents = contents.iter().map(Vec::as_slice);
     let mut next = || contents.next().unwrap_or_default();
     let chain = certificates(&files.certificate, next())?;

@@ -81,16 +81,16 @@ impl UsedLists {
         ))
     }
 
-    /// Returns why an issuer must not lose its newest list: another one of it may count in its place.
+    /// Returns why an issuer must not lose its newest list: another one of it, unless that is newer, may count in its place.
     fn older_issuer(&self, new: &Issues) -> Option<String> {
-        let newest = |all: &'_ Issues, issuer: &CrlIssuer| {
-            let own = all.iter().filter(|(it, _)| it.issuer == *issuer).map(|it| it.1.clone());
-            own.max_by_key(|it| it.issued_at)
-        };
         new.keys().find_map(|CrlSeries { issuer, .. }| {
-            let (this, that) = newest(new, issuer).zip(newest(&self.newest, issuer))?;
-            (this.issued_at < that.issued_at)
-                .then(|| this.refused_after(&time(this.issued_at), &time(that.issued_at)))
+            let (_, this) = newest(new, issuer)?;
+            let (series, that) = newest(&self.newest, issuer)?;
+            let is_older = match new.contains_key(series) {
+                true => this.issued_at < that.issued_at,
+                false => this.issued_at <= that.issued_at,
+            };
+            is_older.then(|| this.refused_after(&time(this.issued_at), &time(that.issued_at)))
         })
     }
 
@@ -106,6 +106,12 @@ impl UsedLists {
             }
         })
     }
+}
+
+/// Returns the list of an issuer that was issued last.
+fn newest<'a>(all: &'a Issues, issuer: &CrlIssuer) -> Option<(&'a CrlSeries, &'a Issue)> {
+    let own = all.iter().filter(|(it, _)| it.issuer == *issuer);
+    own.max_by_key(|(_, it)| it.issued_at)
 }
 
 impl Issue {
@@ -176,7 +182,8 @@ mod tests {
             (Issues::from([(series(0), numbered(49, 11)), (series(1), numbered(12, 12))]), true),
             (Issues::from([(series(2), numbered(99, 8))]), true),
             // Numbers of other certificates say nothing.
-            (Issues::from([(series(2), numbered(1, 10))]), false),
+            (Issues::from([(series(2), numbered(1, 11))]), false),
+            (Issues::from([(series(2), numbered(1, 10))]), true),
         ] {
             assert_eq!(used.refusal(&new, 0, OnGap::Refuse).is_some(), is_refused, "{new:?}");
         }
@@ -197,7 +204,8 @@ mod tests {
     #[test]
     fn an_expired_list_does_not_replace_a_valid_one() {
         let mut used = UsedLists::default();
-        let until = |valid_until| Issues::from([(series(0), Issue { valid_until, ..numbered(1, 1) })]);
+        let until =
+            |valid_until| Issues::from([(series(0), Issue { valid_until, ..numbered(1, 1) })]);
         used.replace(&until(NOW));
         for (now, policy, is_refused) in [
             (NOW - 1, OnGap::Refuse, true),
