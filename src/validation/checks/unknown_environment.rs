@@ -45,7 +45,12 @@ fn unknown<'h>(context: &CheckContext<'h>) -> Vec<Unknown<'h>> {
         let known = found.entry(name).and_modify(|it| it.others += 1);
         known.or_insert(Unknown { name, first: index, others: 0 });
     }
-    found.into_values().collect()
+    // A group whose environment is not known has one that no other group has, and that is not written anywhere.
+    let is_written = |it: &Unknown<'_>| {
+        let written = context.places.of(context.hierarchy.group(it.first).id);
+        written.is_none_or(|it| it.environment().is_some())
+    };
+    found.into_values().filter(is_written).collect()
 }
 
 /// Reports an environment at the first group that names it.

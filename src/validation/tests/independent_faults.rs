@@ -221,6 +221,7 @@ fn what_only_follows_from_a_fault_is_not_a_finding() {
         ("name: A\nenvironment: a-b\nclasses: {nope: }\n", "schema-violation"),
         ("name: A\nenviroment: dev\nclasses: {nope: }\n", "schema-violation"),
         ("name: A\n<<: {environment: dev}\nclasses: {nope: }\n", "malformed-yaml"),
+        ("name: A\nenvironment: dev\nenvironment: x\nclasses: {nope: }\n", "duplicate-key"),
         // Which parent is meant is not known.
         ("name: A\nparent: B\nparent: C\n---\nname: B\nparent: A\n", "duplicate-key"),
         ("name: A\nparent: [B]\n---\nname: B\nparent: A\n", "schema-violation"),
