@@ -247,9 +247,9 @@ impl NodeBuilder<'_> {
                 let last = elements.last().map(|it| it.span.end);
                 (Content::Sequence(elements), last)
             }
-            Items::Mapping(Mapping { first, .. }) => {
-                let entries: Vec<Entry> = self.entries.drain(first..).collect();
-                let last = entries.last().map(|it| it.value.span.end.max(it.key_span.end));
+            Items::Mapping(mapping) => {
+                let entries: Vec<Entry> = self.entries.drain(mapping.first..).collect();
+                let last = mapping.end(entries.last());
                 (Content::Mapping(entries), last)
             }
         };

@@ -245,6 +245,14 @@ fn what_only_follows_from_a_fault_is_not_a_finding() {
             "name: A\nrul: name = a\npinned: [c]\n---\nname: B\nparent: A\nrule: name = b\n",
             "schema-violation",
         ),
+        (
+            "name: A\npinned: [x]\npinned: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
+            "duplicate-key",
+        ),
+        (
+            "{name: A, pinned: [x], pinned: [b]}\n---\nname: B\nparent: A\nrule: name = b\n",
+            "duplicate-key",
+        ),
         ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
         ("name: All Nodes\nrule: [foo]\n", "invalid-rule"),
         ("name: All Nodes\nid: zz\n", "malformed-uuid"),
