@@ -58,7 +58,7 @@ pub(super) fn resolve(
                     Some(only.checked_group().map_or(GroupId::ROOT, |it| it.id))
                 }
                 Some((first, others)) => {
-                    diagnostics.push(ambiguous(file, name, (first, others), is_root_also(name))?);
+                    diagnostics.extend(ambiguous(file, name, (first, others), is_root_also(name)));
                     None
                 }
                 None if is_root_also(name) => Some(GroupId::ROOT),
@@ -138,6 +138,7 @@ fn missing(file: &GroupFile, name: &str, meant: &Meant<'_>) -> Option<Diagnostic
     }))
 }
 
+/// Returns that a parent is named by the name of several groups; that several have one id is reported already.
 fn ambiguous(
     file: &GroupFile,
     name: &str,
@@ -145,19 +146,29 @@ fn ambiguous(
     is_root_also: bool,
 ) -> Option<Diagnostic> {
     let place = file.parent_place()?;
-    let several = || std::iter::once(first).chain(others.iter().copied());
+    let mut seen = HashSet::new();
+    let is_other = |it: &&GroupFile| it.id().is_none_or(|id| seen.insert(id));
+    let several = std::iter::once(first).chain(others.iter().copied());
+    let several: Vec<&GroupFile> = several.filter(is_other).collect();
+    let count = several.len() + usize::from(is_root_also);
+    if count < 2 {
+        return None;
+    }
     let root = is_root_also.then_some(GroupId::ROOT);
-    let count = 1 + others.len() + usize::from(is_root_also);
     let message = format!("the parent `{name}` is the name of {count} groups");
-    let ids = several().filter_map(GroupFile::id).chain(root).map(|id| format!("`{id}`"));
-    let mut ids: Vec<String> = ids.take(NAMESAKES).collect();
+    let known = several.iter().filter_map(|it| it.id()).chain(root);
+    let mut ids: Vec<String> = known.map(|id| format!("`{id}`")).take(NAMESAKES).collect();
     if count > NAMESAKES {
         ids.push(format!("that of another of the {count}"));
     }
-    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
-        .with_help(format!("name it by id: {}", ids.join(" or ")));
+    let help = match ids.as_slice() {
+        [] => "correct the errors of these groups, and name one of them by its id".to_owned(),
+        ids => format!("name it by id: {}", ids.join(" or ")),
+    };
+    let mut diagnostic =
+        Diagnostic::new(Kind::AmbiguousParent, place, message).with_help(help);
     diagnostic.group = file.name().map(ToString::to_string);
-    for it in several().take(NAMESAKES) {
+    for it in several.iter().take(NAMESAKES) {
         let message = match it.environment() {
             Some(environment) => format!("one in the environment `{environment}`"),
             None => "one in an environment that is not known".to_owned(),

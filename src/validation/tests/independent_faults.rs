@@ -253,6 +253,8 @@ fn what_only_follows_from_a_fault_is_not_a_finding() {
             "{name: A, pinned: [x], pinned: [b]}\n---\nname: B\nparent: A\nrule: name = b\n",
             "duplicate-key",
         ),
+        // Two groups of one id are not two groups that a parent may be.
+        ("name: A\n---\nname: A\n---\nname: B\nparent: A\n", "uniqueness-violation"),
         ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
         ("name: All Nodes\nrule: [foo]\n", "invalid-rule"),
         ("name: All Nodes\nid: zz\n", "malformed-uuid"),
@@ -279,6 +281,10 @@ fn faults_among_groups_are_found_beside_those_of_a_group() {
         (
             "name: A\nparent: C\n---\nname: B\nparent: A\n---\nname: C\nparent: B\nid: zz\n",
             "2:9 inheritance-cycle; 9:5 malformed-uuid",
+        ),
+        (
+            "name: A\n---\nname: A\n---\nname: A\nenvironment: dev\n---\nname: B\nparent: A\n",
+            "3:7 uniqueness-violation; 9:9 ambiguous-parent; 6:14 suspicious-value",
         ),
         ("name: A\nid: zz\nclasses: {nope: }\n", "2:5 malformed-uuid; 3:11 missing-class"),
         (
