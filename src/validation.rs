@@ -21,6 +21,7 @@ mod file_list;
 mod file_reader;
 mod gather;
 mod group;
+mod group_keys;
 mod group_places;
 mod group_spans;
 mod incremental;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
+use super::group_keys::{KEYS, familiar, means, says_name};
 use super::group_spans::{
     GroupPart, GroupSpans, ValuePlace, class_places, config_data_places, variable_places,
 };
 use super::partial_group::{GroupParts, PartialGroup, ReadRule};
 use super::rule;
-use crate::diagnostic::{Kind, closest};
+use crate::diagnostic::Kind;
 use crate::document::{Entry, Limits, Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{BudgetItem, EnvironmentName, Group, GroupId, GroupName, shared_text};
@@ -102,20 +103,6 @@ pub enum ParentName {
     Name(Arc<str>),
 }
 
-const KEYS: &[&str] = &[
-    "name",
-    "id",
-    "parent",
-    "environment",
-    "environment_trumps",
-    "description",
-    "rule",
-    "pinned",
-    "classes",
-    "variables",
-    "config_data",
-];
-
 /// Reads the groups of a file, one a document.
 ///
 /// The values are taken out of the documents: a copy of them would take as much memory again.
@@ -132,41 +119,6 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[Grou
     });
     groups.extend(read.flatten());
     groups.into()
-}
-
-/// Returns what is meant by a key that Puppet Enterprise, Hiera or other classifiers have.
-fn familiar(entry: &Entry) -> Option<String> {
-    let meant = match entry.key.to_lowercase().replace('-', "_").as_str() {
-        "parameters" | "params" | "vars" => {
-            let help =
-                "did you mean `variables`? parameters of a class stand in `classes`, below it";
-            return Some(help.to_owned());
-        }
-        "deleted" | "serial_number" | "last_edited" | "user_permissions" => {
-            let help = "the API of Puppet Enterprise adds it to a group; leave it out";
-            return Some(help.to_owned());
-        }
-        "groups" => {
-            return Some("a document has one group; part several by lines with `---`".to_owned());
-        }
-        "children" => return Some("each child names its `parent`".to_owned()),
-        "match" | "matches" | "matching" | "rules" | "condition" | "conditions" => "rule",
-        "nodes" | "hosts" | "pins" | "members" | "certnames" | "pinned_nodes" => "pinned",
-        "hiera" | "data" | "hiera_data" => "config_data",
-        "env" | "environments" => "environment",
-        "trumps" | "environment_group" | "override" => "environment_trumps",
-        "uuid" => "id",
-        "title" | "group" | "group_name" => "name",
-        "inherits" | "inherit" | "parent_id" | "parents" => "parent",
-        "modules" | "roles" => "classes",
-        _ => {
-            let is_group = entry.value.entries().iter().any(|it| KEYS.contains(&it.key.as_str()));
-            return is_group.then(|| {
-                format!("write `name: {}`, and what is below it without indentation", entry.key)
-            });
-        }
-    };
-    Some(did_you_mean(meant))
 }
 
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
@@ -257,20 +209,6 @@ fn content(
     }
 }
 
-/// Returns whether an unknown key is meant to be a known one.
-fn means(entry: &Entry, key: &str) -> bool {
-    let is_known = KEYS.contains(&entry.key.as_str());
-    let meant = || match familiar(entry) {
-        Some(help) => help == did_you_mean(key),
-        None => closest(&entry.key, KEYS.iter().copied()) == Some(key),
-    };
-    !is_known && meant()
-}
-
-fn did_you_mean(key: &str) -> String {
-    format!("did you mean `{key}`?")
-}
-
 /// Returns where the parts of a group are written. What one without a name sets cannot be looked up.
 fn spans(
     document: &Node,
@@ -314,9 +252,7 @@ fn read_name(document: &Node, reader: &mut FileReader) -> Option<GroupName> {
     if reader.merges(document, "name") {
         return None;
     }
-    // A misspelt `name` has been said to be one.
-    let is_misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
-    if !document.entries().iter().take(KEYS.len()).any(|entry| is_misspelt(&entry.key)) {
+    if !document.entries().iter().take(KEYS.len()).any(says_name) {
         let start = document.span.start;
         reader.add(Kind::SchemaViolation, Span { start, end: start }, "a group needs a `name`");
     }
