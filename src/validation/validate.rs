@@ -23,7 +23,7 @@ use super::places::{GroupFiles, Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
-use super::source::{SourceContent, SourceFile};
+use super::source::{FileKind, SourceContent, SourceFile};
 use super::tree::BuiltTree;
 use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -274,19 +274,22 @@ fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagno
         }
     }
     let has_groups = readings.iter().any(|it| !it.groups().is_empty());
-    if !has_groups && !layout.allow_empty && are_read(readings) {
+    if !has_groups && !layout.allow_empty && are_read(layout, readings) {
         let message = format!("there is no node group below `{}/`", layout.groups);
         found.push(no_groups(layout.groups.as_str().into(), message));
     }
     found
 }
 
-/// Returns whether every file of node groups could be read: what is wrong with one that could not
-/// is said, and groups may be in it.
-fn are_read(readings: &FileList) -> bool {
-    let has_groups =
-        |it: &Arc<FileReading>| matches!(it.parts, FileParts::Groups(_) | FileParts::Nothing);
-    readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
+/// Returns whether every file could be read that has node groups, or says where they are: what is wrong with one that
+/// could not is said, and groups may be in it.
+fn are_read(layout: &Layout, readings: &FileList) -> bool {
+    let may_have_groups = |it: &FileReading| match &it.parts {
+        FileParts::Groups(_) => true,
+        FileParts::Nothing => layout.kind_at(&it.path).is_none_or(|it| it == FileKind::Groups),
+        FileParts::Node(_) | FileParts::Environment(_) | FileParts::Tests(_) => false,
+    };
+    readings.remarked().iter().all(|it| are_warnings(&it.diagnostics) || !may_have_groups(it))
 }
 
 /// Keeps the findings that there is room for.
