@@ -6,12 +6,15 @@ use std::collections::HashSet;
 use hashbrown::HashMap;
 
 use super::group::{GroupFile, ParentName};
-use crate::diagnostic::{Diagnostic, Kind, KnownNames, closest};
+use crate::diagnostic::{Diagnostic, Kind, KnownNames};
 use crate::hierarchy::root_group;
 use crate::model::{GroupId, GroupName};
 
 /// For how many parents that do not exist others are looked for that may be meant: each is compared with all.
 const SUGGESTED: usize = 1_000;
+
+/// The same for parents that are given by id: all ids have the same letters, so each takes longer.
+const SUGGESTED_IDS: usize = 50;
 
 /// How many groups of one name are named.
 const NAMESAKES: usize = 10;
@@ -178,35 +181,25 @@ fn ambiguous(
     Some(diagnostic)
 }
 
-/// The ids of all groups, also of those with errors.
-pub(super) struct WrittenIds {
-    ids: HashSet<GroupId>,
-    texts: Vec<String>,
-    suggested: usize,
-}
-
-impl WrittenIds {
-    pub(super) fn of(files: &[&GroupFile]) -> Self {
-        let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
-        let texts = ids.iter().map(ToString::to_string).collect();
-        Self { ids: ids.into_iter().collect(), texts, suggested: 0 }
+/// Reports the parents, given by id, that no group has; one that has errors of its own is there.
+pub(super) fn check_ids(
+    files: &[&GroupFile],
+    children: &[(&GroupFile, GroupId)],
+    valid: &HashSet<GroupId>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if children.is_empty() {
+        return;
     }
-
-    /// Reports the parent of a group if its id is not that of any; one that has errors of its own is there.
-    pub(super) fn check(
-        &mut self,
-        file: &GroupFile,
-        parent: GroupId,
-        valid: &HashSet<GroupId>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
-        if self.ids.contains(&parent) || valid.contains(&parent) {
-            return;
-        }
-        self.suggested += 1;
+    let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
+    let known: HashSet<&GroupId> = ids.iter().collect();
+    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let names = LazyCell::new(|| KnownNames::new(texts.iter().map(String::as_str)));
+    let is_missing = |it: &&(&GroupFile, GroupId)| !known.contains(&it.1) && !valid.contains(&it.1);
+    for (number, (file, parent)) in children.iter().filter(is_missing).enumerate() {
         let text = parent.to_string();
-        let known = || closest(&text, self.texts.iter().map(String::as_str));
-        let similar = (self.suggested <= SUGGESTED).then(known).flatten();
+        let similar = || names.closest(&text);
+        let similar = (number < SUGGESTED_IDS).then(similar).flatten();
         diagnostics.extend(missing(file, &text, &Meant::of(similar)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::group::{GroupFile, ParentName};
-use super::parents::{self, WrittenIds};
+use super::parents;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check, root_group};
 use crate::model::{Group, GroupId, GroupName};
@@ -37,21 +37,18 @@ pub(super) fn build<'r>(
     let faults = faults(&members, &mut groups);
     let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
     let known: HashSet<GroupId> = ids.collect();
-    let mut written = (!faults.is_empty()).then(|| WrittenIds::of(files));
+    let mut orphans = Vec::new();
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group without a name, or of one
             // that is missing itself.
             let resolved = groups.get(*group).map(|it| it.parent);
-            if let (Some(file), Some(parent), Some(written)) =
-                (members.get(*group), resolved, &mut written)
-            {
-                written.check(file, parent, &known, diagnostics);
-            }
+            orphans.extend(members.get(*group).copied().zip(resolved));
         } else {
             diagnostics.extend(report(fault, &members));
         }
     }
+    parents::check_ids(files, &orphans, &known, diagnostics);
     let (is_valid, mut faulty) = (files.iter().all(|it| it.is_valid()), Vec::new());
     let mut without_pins = BTreeSet::new();
     if !is_valid || !faults.is_empty() {
