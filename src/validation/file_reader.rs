@@ -32,6 +32,8 @@ pub(super) struct FileReader {
     pub(super) faults: FaultSpans,
     /// The same with the keys whose second value was not read.
     pub(super) doubts: FaultSpans,
+    /// The second values of keys that are set twice, by where the key is set first.
+    seconds: BTreeMap<u32, Vec<String>>,
     /// The last finding that was only counted.
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
@@ -62,6 +64,7 @@ impl FileReader {
             meter: Arc::clone(meter),
             faults: FaultSpans::default(),
             doubts: FaultSpans::default(),
+            seconds: BTreeMap::new(),
             dropped: None,
             group: None,
             refused: BTreeSet::new(),
@@ -91,7 +94,10 @@ impl FileReader {
         self.faults = faults.iter().map(|it| it.span).collect();
         let related = faults.iter().flat_map(|it| &it.related).map(|(span, _)| *span);
         self.doubts = faults.iter().map(|it| it.span).chain(related).collect();
-        for fault in faults {
+        for mut fault in faults {
+            if let (Some(second), Some((first, _))) = (fault.second.take(), fault.related.first()) {
+                self.seconds.entry(first.start.offset).or_default().push(second);
+            }
             let found = from_fault(&self.file, fault);
             self.keep(found);
         }
@@ -144,11 +150,18 @@ impl FileReader {
 
     /// Returns whether a key stands in what a mapping merges, which is not read.
     pub(super) fn merges(&self, mapping: &Node, key: &str) -> bool {
-        let Some(merge) = mapping.entry("<<").filter(|it| self.faults.cover(it.key_span)) else {
-            return false;
-        };
-        let mut merged = std::iter::once(&merge.value).chain(merge.value.elements());
-        merged.any(|it| it.get(key).is_some())
+        self.merged(mapping).any(|it| it.get(key).is_some())
+    }
+
+    /// Returns what a mapping merges, which is not read.
+    pub(super) fn merged<'n>(&self, mapping: &'n Node) -> impl Iterator<Item = &'n Node> {
+        let merge = mapping.entry("<<").filter(|it| self.faults.cover(it.key_span));
+        merge.into_iter().flat_map(|it| std::iter::once(&it.value).chain(it.value.elements()))
+    }
+
+    /// Returns the values of a key that is set several times, without the first one.
+    pub(super) fn seconds(&self, entry: &Entry) -> &[String] {
+        self.seconds.get(&entry.key_span.start.offset).map_or(&[], Vec::as_slice)
     }
 
     /// Returns whether it is not known which value a key is meant to have.

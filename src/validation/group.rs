@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
-use super::group_keys::{KEYS, familiar, means, says_name};
+use super::group_keys::{KEYS, familiar, meant_names, says_name};
 use super::group_spans::{
     GroupPart, GroupSpans, ValuePlace, class_places, config_data_places, variable_places,
 };
@@ -36,8 +36,13 @@ enum GroupContent {
     Valid(Group),
     /// A group with errors that is checked as far as it could be read.
     Partial(Box<PartialGroup>),
-    /// A group with errors, without a name: its id, as far as it could be read.
-    Nameless { id: Option<GroupId> },
+    /// A group with errors, without a name.
+    Nameless {
+        /// The id, as far as it could be read.
+        id: Option<GroupId>,
+        /// The texts that may be meant as its name or id.
+        meant_names: Box<[String]>,
+    },
 }
 
 impl GroupFile {
@@ -84,12 +89,21 @@ impl GroupFile {
         self.checked_group().map(|it| &it.name)
     }
 
+    /// Returns the texts that may be meant as its name or id, too.
+    pub(super) fn meant_names(&self) -> &[String] {
+        match &self.content {
+            GroupContent::Valid(_) => &[],
+            GroupContent::Partial(partial) => &partial.meant_names,
+            GroupContent::Nameless { meant_names, .. } => meant_names,
+        }
+    }
+
     /// Returns the id that is written or follows from the name.
     pub fn id(&self) -> Option<GroupId> {
         match &self.content {
             GroupContent::Valid(group) => Some(group.id),
             GroupContent::Partial(partial) => partial.id,
-            GroupContent::Nameless { id } => *id,
+            GroupContent::Nameless { id, .. } => *id,
         }
     }
 }
@@ -123,7 +137,9 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[Grou
 
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
     let errors_before = reader.errors;
-    reader.document(document, "a group", KEYS, &familiar)?;
+    if reader.document(document, "a group", KEYS, &familiar).is_none() {
+        return unread_group(document, reader);
+    }
     let name = read_name(document, reader);
     let environment: Option<EnvironmentName> = match document.get("environment") {
         Some(node) => reader.parsed(node, "`environment`"),
@@ -170,6 +186,20 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     })
 }
 
+/// Returns a group of which nothing could be read but what may be meant as its name.
+fn unread_group(document: &Node, reader: &FileReader) -> Option<GroupFile> {
+    let meant_names = meant_names(document, &[], reader);
+    let content = GroupContent::Nameless { id: None, meant_names };
+    let has_names = matches!(&content, GroupContent::Nameless { meant_names, .. } if !meant_names.is_empty());
+    has_names.then(|| GroupFile {
+        file: Arc::clone(&reader.file),
+        spans: spans(document, &content, None, std::iter::empty()),
+        content,
+        parent: None,
+        dollars: Box::default(),
+    })
+}
+
 /// Takes a part with values out of a group. Returns what is read of it, and where it is written.
 fn take_values<T: Default>(
     document: &mut Node,
@@ -194,18 +224,22 @@ fn content(
     document: &Node,
     reader: &FileReader,
 ) -> GroupContent {
-    let id = parts.id;
+    let (id, has_name) = (parts.id, parts.name.is_some());
     let has_faults = reader.faults.touch(document.span);
     let kept = (!is_valid || has_faults).then(|| parts.clone());
     let group = parts.into_group().filter(|_| is_valid);
-    match (kept, group) {
-        (None, Some(group)) => GroupContent::Valid(group),
-        (kept, group) => {
-            let partial = kept.and_then(|it| it.into_partial(document, &means, reader));
-            partial.map_or(GroupContent::Nameless { id }, |it| {
-                GroupContent::Partial(Box::new(PartialGroup { as_read: group, ..it }))
-            })
+    let (kept, group) = match (kept, group) {
+        (None, Some(group)) => return GroupContent::Valid(group),
+        (kept, group) => (kept, group),
+    };
+    let read: Vec<&str> =
+        [has_name.then_some("name"), id.map(|_| "id")].into_iter().flatten().collect();
+    let meant_names = meant_names(document, &read, reader);
+    match kept.and_then(|it| it.into_partial(document, reader)) {
+        Some(it) => {
+            GroupContent::Partial(Box::new(PartialGroup { as_read: group, meant_names, ..it }))
         }
+        None => GroupContent::Nameless { id, meant_names },
     }
 }
 

@@ -1,7 +1,8 @@
 //! The keys of a group, and what is meant by other ones.
 
+use super::file_reader::FileReader;
 use crate::diagnostic::closest;
-use crate::document::{Content, Entry};
+use crate::document::{Content, Entry, Node};
 
 /// The keys of a group.
 pub(super) const KEYS: &[&str] = &[
@@ -98,4 +99,33 @@ pub(super) fn means(entry: &Entry, key: &str) -> bool {
 pub(super) fn says_name(entry: &Entry) -> bool {
     let is_around = || matches!(meaning(entry), Some(Meaning::Group | Meaning::Groups));
     !KEYS.contains(&entry.key.as_str()) && (means(entry, "name") || is_around())
+}
+
+/// How many keys of a document are compared with one that it lacks.
+pub(super) const COMPARED_KEYS: usize = 16;
+
+/// Returns the texts that may be meant as the name or the id of a group with errors; `read` are those of the two keys
+/// whose value was read.
+pub(super) fn meant_names(document: &Node, read: &[&str], reader: &FileReader) -> Box<[String]> {
+    let mut texts: Vec<String> = Vec::new();
+    let named = |it: &Node| ["name", "id"].map(|key| it.get(key).and_then(Node::scalar_text));
+    for entry in document.entries().iter().take(COMPARED_KEYS) {
+        let key = entry.key.as_str();
+        if matches!(key, "name" | "id") {
+            let is_lost = !read.contains(&key);
+            texts.extend(is_lost.then(|| entry.value.scalar_text()).flatten());
+            let inside = entry.value.elements().iter().filter(|_| is_lost);
+            texts.extend(inside.filter_map(Node::scalar_text));
+            texts.extend_from_slice(reader.seconds(entry));
+        } else if means(entry, "name") || means(entry, "id") {
+            texts.extend(entry.value.scalar_text());
+        } else if says_name(entry) {
+            texts.push(entry.key.clone());
+            let inside = std::iter::once(&entry.value).chain(entry.value.elements());
+            texts.extend(inside.flat_map(named).flatten());
+        }
+    }
+    let others = reader.merged(document).chain(document.elements());
+    texts.extend(others.flat_map(named).flatten());
+    texts.into()
 }

@@ -1,6 +1,6 @@
 //! Who the parent of each group is.
 
-use std::cell::LazyCell;
+use std::cell::{Cell, LazyCell};
 use std::collections::HashSet;
 
 use hashbrown::HashMap;
@@ -19,9 +19,18 @@ const SUGGESTED_IDS: usize = 50;
 /// How many groups of one name are named.
 const NAMESAKES: usize = 10;
 
+/// Which groups of a commit are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KnownGroups {
+    All,
+    /// Not those of a file that could not be read to its end: that is said, and a parent that does not exist may be there.
+    Some,
+}
+
 /// Returns the parent of each group; `None` where it cannot be told, which is said.
 pub(super) fn resolve(
     files: &[&GroupFile],
+    known: KnownGroups,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
     let by_name = namesakes(files);
@@ -35,8 +44,13 @@ pub(super) fn resolve(
         names.sort_unstable();
         KnownNames::new(names.into_iter())
     });
+    let missing = LazyCell::new(|| MissingNames {
+        names: &names,
+        meant: meant_names(files).collect(),
+        known,
+        suggested: Cell::new(0),
+    });
     let root = root_group();
-    let mut suggested = 0;
     // One in the environment of the root group is an error of its own.
     let is_apart = |file: &GroupFile| {
         let environment = file.environment();
@@ -66,13 +80,8 @@ pub(super) fn resolve(
                 }
                 None if is_root_also(name) => Some(GroupId::ROOT),
                 None => {
-                    suggested += 1;
-                    let known = || names.closest(name);
-                    let similar = (suggested <= SUGGESTED).then(known).flatten();
-                    let meant = Meant::of(similar);
                     let root = written_root.filter(|_| name == GroupName::ROOT);
-                    let meant = root.and_then(|it| it.name()).map_or(meant, Meant::Root);
-                    diagnostics.push(missing(file, name, &meant)?);
+                    diagnostics.extend(missing.report(file, name, root.and_then(|it| it.name())));
                     None
                 }
             }
@@ -108,6 +117,36 @@ fn names_like_ids<'f>(
         }
     }
     names
+}
+
+/// Returns the texts that may be meant as names or ids of groups with errors.
+fn meant_names<'f>(files: &[&'f GroupFile]) -> impl Iterator<Item = &'f str> {
+    files.iter().flat_map(|it| it.meant_names()).map(String::as_str)
+}
+
+/// Reports parents that do not exist.
+struct MissingNames<'n> {
+    /// The names of all groups.
+    names: &'n KnownNames<'n>,
+    /// What may be meant as the name of a group, too.
+    meant: HashSet<&'n str>,
+    known: KnownGroups,
+    /// For how many parents similar names were looked for.
+    suggested: Cell<usize>,
+}
+
+impl MissingNames<'_> {
+    /// Reports a parent, unless that only follows from another finding; `root` is the root group, if that is meant.
+    fn report(&self, file: &GroupFile, name: &str, root: Option<&GroupName>) -> Option<Diagnostic> {
+        if self.meant.contains(name) {
+            return None;
+        }
+        let number = self.suggested.replace(self.suggested.get() + 1);
+        let similar = (number < SUGGESTED).then(|| self.names.closest(name)).flatten();
+        let meant = root.map_or(Meant::of(similar), Meant::Root);
+        let is_open = self.known == KnownGroups::Some && matches!(meant, Meant::Unknown);
+        if is_open { None } else { missing(file, name, &meant) }
+    }
 }
 
 /// What is meant by a parent that does not exist.
@@ -185,21 +224,25 @@ fn ambiguous(
 pub(super) fn check_ids(
     files: &[&GroupFile],
     children: &[(&GroupFile, GroupId)],
-    valid: &HashSet<GroupId>,
+    (valid, known): (&HashSet<GroupId>, KnownGroups),
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     if children.is_empty() {
         return;
     }
     let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
-    let known: HashSet<&GroupId> = ids.iter().collect();
+    let meant = meant_names(files).filter_map(|it| it.parse().ok());
+    let written: HashSet<GroupId> = ids.iter().copied().chain(meant).collect();
     let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let names = LazyCell::new(|| KnownNames::new(texts.iter().map(String::as_str)));
-    let is_missing = |it: &&(&GroupFile, GroupId)| !known.contains(&it.1) && !valid.contains(&it.1);
+    let is_missing =
+        |it: &&(&GroupFile, GroupId)| !written.contains(&it.1) && !valid.contains(&it.1);
     for (number, (file, parent)) in children.iter().filter(is_missing).enumerate() {
         let text = parent.to_string();
         let similar = || names.closest(&text);
         let similar = (number < SUGGESTED_IDS).then(similar).flatten();
-        diagnostics.extend(missing(file, &text, &Meant::of(similar)));
+        if known == KnownGroups::All || similar.is_some() {
+            diagnostics.extend(missing(file, &text, &Meant::of(similar)));
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::file_reader::FileReader;
-use crate::document::{Entry, Node};
+use super::group_keys::{COMPARED_KEYS, means};
+use crate::document::Node;
 use crate::hierarchy::root_group;
 use crate::model::{
     Classes, Condition, EnvironmentName, Group, GroupId, GroupName, Table, Value, VariableName,
@@ -23,6 +24,8 @@ pub(super) struct PartialGroup {
     pub(super) has_environment: bool,
     /// Whether the rule lacks pinned nodes that could not be read.
     pub(super) lacks_pins: bool,
+    /// The texts that may be meant as its name or id, too.
+    pub(super) meant_names: Box<[String]>,
     /// The keys that are absent, not even misspelt, of those that a policy can require.
     pub(super) missing_keys: Vec<&'static str>,
 }
@@ -76,12 +79,10 @@ impl GroupParts {
         })
     }
 
-    /// Returns what can be checked of a group with errors; `None` without a name, which findings show. `means` tells
-    /// whether an unknown key is meant to be a known one.
+    /// Returns what can be checked of a group with errors; `None` without a name, which findings show.
     pub(super) fn into_partial(
         mut self,
         document: &Node,
-        means: &dyn Fn(&Entry, &str) -> bool,
         reader: &FileReader,
     ) -> Option<PartialGroup> {
         let lacks = |key: &str| {
@@ -116,12 +117,10 @@ impl GroupParts {
             id,
             has_environment,
             lacks_pins,
+            meant_names: Box::default(),
             missing_keys: missing.map(|(key, _)| key).collect(),
             group: self.into_group()?,
             as_read: None,
         })
     }
 }
-
-/// How many keys of a document are compared with one that it lacks.
-const COMPARED_KEYS: usize = 16;

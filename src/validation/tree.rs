@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::group::{GroupFile, ParentName};
-use super::parents;
+use super::parents::{self, KnownGroups};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check, root_group};
 use crate::model::{Group, GroupId, GroupName};
@@ -22,9 +22,10 @@ pub(super) struct BuiltTree {
 /// the groups come with the ids that they have in the tree.
 pub(super) fn build<'r>(
     files: &[&'r GroupFile],
+    known: KnownGroups,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (BuiltTree, Vec<(GroupId, &'r GroupFile)>) {
-    let parents = parents::resolve(files, diagnostics);
+    let parents = parents::resolve(files, known, diagnostics);
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
@@ -36,7 +37,7 @@ pub(super) fn build<'r>(
     }
     let faults = faults(&members, &mut groups);
     let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
-    let known: HashSet<GroupId> = ids.collect();
+    let valid: HashSet<GroupId> = ids.collect();
     let mut orphans = Vec::new();
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
@@ -48,7 +49,7 @@ pub(super) fn build<'r>(
             diagnostics.extend(report(fault, &members));
         }
     }
-    parents::check_ids(files, &orphans, &known, diagnostics);
+    parents::check_ids(files, &orphans, (&valid, known), diagnostics);
     let (is_valid, mut faulty) = (files.iter().all(|it| it.is_valid()), Vec::new());
     let mut without_pins = BTreeSet::new();
     if !is_valid || !faults.is_empty() {

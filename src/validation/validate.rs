@@ -19,6 +19,7 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::{OwnSchemas, ReadContent, SchemaWork};
+use super::parents::KnownGroups;
 use super::places::{GroupFiles, Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
@@ -90,7 +91,7 @@ pub fn check(
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let (tree, origins, group_files) = arranged(&groups, &mut others);
+    let (tree, origins, group_files) = arranged(&groups, known_groups(layout, &readings), &mut others);
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
     let estate =
@@ -179,10 +180,11 @@ fn estate_of(
 /// Puts groups in a tree; returns it with where each group is written, and as what.
 fn arranged<'r>(
     groups: &[&'r GroupFile],
+    known: KnownGroups,
     others: &mut Vec<Diagnostic>,
 ) -> (BuiltTree, Origins, GroupFiles<'r>) {
     let ((tree, faulty), (origins, mut files)) =
-        rayon::join(|| tree::build(groups, others), || places_of(groups));
+        rayon::join(|| tree::build(groups, known, others), || places_of(groups));
     files.extend(faulty);
     (tree, origins, files)
 }
@@ -284,12 +286,31 @@ fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagno
 /// Returns whether every file could be read that has node groups, or says where they are: what is wrong with one that
 /// could not is said, and groups may be in it.
 fn are_read(layout: &Layout, readings: &FileList) -> bool {
-    let may_have_groups = |it: &FileReading| match &it.parts {
-        FileParts::Groups(_) => true,
-        FileParts::Nothing => layout.kind_at(&it.path).is_none_or(|it| it == FileKind::Groups),
-        FileParts::Node(_) | FileParts::Environment(_) | FileParts::Tests(_) => false,
-    };
+    // The settings say where they are, and have no kind.
+    let may_have_groups =
+        |it: &FileReading| kind_of(it, layout).is_none_or(|it| it == FileKind::Groups);
     readings.remarked().iter().all(|it| are_warnings(&it.diagnostics) || !may_have_groups(it))
+}
+
+/// Returns whether all groups are known: those of a file that could not be read to its end are not.
+fn known_groups(layout: &Layout, readings: &FileList) -> KnownGroups {
+    let is_cut_off =
+        |it: &FileReading| it.is_cut_off && kind_of(it, layout) == Some(FileKind::Groups);
+    match readings.remarked().iter().any(|it| is_cut_off(it)) {
+        true => KnownGroups::Some,
+        false => KnownGroups::All,
+    }
+}
+
+/// Returns what a file is for.
+fn kind_of(reading: &FileReading, layout: &Layout) -> Option<FileKind> {
+    match &reading.parts {
+        FileParts::Groups(_) => Some(FileKind::Groups),
+        FileParts::Node(_) => Some(FileKind::Node),
+        FileParts::Environment(_) => Some(FileKind::Environment),
+        FileParts::Tests(_) => Some(FileKind::Tests),
+        FileParts::Nothing => layout.kind_at(&reading.path),
+    }
 }
 
 /// Keeps the findings that there is room for.

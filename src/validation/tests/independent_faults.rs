@@ -253,6 +253,32 @@ fn what_only_follows_from_a_fault_is_not_a_finding() {
             "{name: A, pinned: [x], pinned: [b]}\n---\nname: B\nparent: A\nrule: name = b\n",
             "duplicate-key",
         ),
+        // A group whose name could not be read may be the parent that is meant.
+        ("nmae: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("title: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("- name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("groups:\n  - name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("group:\n  name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("Web:\n  rule: name = a\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("name: 404\n---\nname: B\nparent: \"404\"\n", "schema-violation"),
+        ("name: [Web]\n---\nname: B\nparent: Web\n", "schema-violation"),
+        ("name: G\nname: H\n---\nname: B\nparent: H\n", "duplicate-key"),
+        ("name: G\nname: H\n---\nname: B\nparent: I\n", "duplicate-key missing-parent"),
+        ("<<: {name: Web}\n---\nname: B\nparent: Web\n", "malformed-yaml"),
+        (
+            "name: G\nid: 22222222-2222-4222-8222-222222222222\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
+            "duplicate-key",
+        ),
+        (
+            "nmae: G\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
+            "schema-violation",
+        ),
+        // The groups behind the fault are not known, but a name that is like another one is most likely misspelt.
+        ("name: Web\n---\nname: B\nparent: Datbase\n---\nname: [\n", "malformed-yaml"),
+        (
+            "name: Database\n---\nname: B\nparent: Datbase\n---\nname: [\n",
+            "missing-parent malformed-yaml",
+        ),
         // Two groups of one id are not two groups that a parent may be.
         ("name: A\n---\nname: A\n---\nname: B\nparent: A\n", "uniqueness-violation"),
         ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
