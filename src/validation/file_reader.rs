@@ -23,6 +23,8 @@ pub(super) struct FileReader {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many errors were found, kept or not.
     pub(super) errors: usize,
+    /// How many values are not of the sort that is expected, so that nothing of them was read.
+    pub(super) mismatches: usize,
     /// What the file costs.
     pub(super) cost: Counts,
     /// The limit that the file went over, if it did: nothing of it is used then.
@@ -59,6 +61,7 @@ impl FileReader {
             file,
             diagnostics: Vec::new(),
             errors: 0,
+            mismatches: 0,
             cost: Counts::default(),
             exceeded: None,
             meter: Arc::clone(meter),
@@ -91,9 +94,7 @@ impl FileReader {
     /// Adds the faults of the file's YAML, before its parts are read.
     pub(super) fn note_faults(&mut self, faults: impl Iterator<Item = Fault>) {
         let faults: Vec<Fault> = faults.collect();
-        self.faults = faults.iter().map(|it| it.span).collect();
-        let related = faults.iter().flat_map(|it| &it.related).map(|(span, _)| *span);
-        self.doubts = faults.iter().map(|it| it.span).chain(related).collect();
+        self.note_places(faults.iter());
         for mut fault in faults {
             if let (Some(second), Some((first, _))) = (fault.second.take(), fault.related.first()) {
                 self.seconds.entry(first.start.offset).or_default().push(second);
@@ -101,6 +102,15 @@ impl FileReader {
             let found = from_fault(&self.file, fault);
             self.keep(found);
         }
+    }
+
+    /// Notes the places of the faults of the file's YAML.
+    pub(super) fn note_places<'f>(&mut self, faults: impl Iterator<Item = &'f Fault> + Clone) {
+        self.faults = faults.clone().map(|it| it.span).collect();
+        let places = |it: &'f Fault| {
+            std::iter::once(it.span).chain(it.related.iter().map(|(span, _)| *span))
+        };
+        self.doubts = faults.flat_map(places).collect();
     }
 
     fn is_full(&self) -> bool {
@@ -124,6 +134,7 @@ impl FileReader {
         what: impl Display + Copy,
         expected: &str,
     ) -> &mut Diagnostic {
+        self.mismatches += 1;
         let message = format!("{what}: expected {expected}, found {}", node.type_name());
         let mut found = Diagnostic::new(Kind::SchemaViolation, self.place(node.span), message);
         found.group.clone_from(&self.group);

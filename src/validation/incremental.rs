@@ -113,6 +113,7 @@ impl Checked {
             files: Arc::clone(&estate.environments),
             classes: Arc::clone(&estate.catalogues),
             types: Arc::clone(&self.types),
+            ..Catalogues::default()
         }
     }
 

@@ -31,7 +31,7 @@ impl FileReading {
     /// Returns the environment that the file is about.
     pub fn environment(&self) -> Option<&EnvironmentName> {
         match &self.parts {
-            FileParts::Environment(file) => Some(&file.name),
+            FileParts::Environment(file) => file.known_name(),
             _ => None,
         }
     }

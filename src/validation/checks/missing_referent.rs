@@ -39,7 +39,9 @@ fn check<'r>(context: &CheckContext<'r>, source: GroupIndex, findings: &mut Find
         for (class, parameters) in classes {
             let it = ClassUse { source, class, parameter: None, environment };
             match catalogue.classes.get(class) {
+                None if context.catalogues.lacks_classes(environment) => {}
                 None => add(it, catalogue),
+                Some(_) if context.catalogues.lacks_parameters(environment, class) => {}
                 Some(known) => {
                     // A null removes an inherited value, which needs no parameter.
                     let unknown = parameters

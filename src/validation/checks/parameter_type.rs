@@ -35,6 +35,9 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
         let Some(known) = types.get(environment) else { continue };
         for (class, parameters) in classes {
             let Some(of_class) = known.parameters.get(class) else { continue };
+            if context.catalogues.lacks_parameters(environment, class) {
+                continue;
+            }
             for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
                 let Some(data_type) = of_class.get(parameter) else { continue };
                 let Some(fault) = fault_of(data_type, value, &known.aliases, text_of) else {

@@ -66,6 +66,8 @@ fn report(it: &Unknown<'_>, context: &CheckContext<'_>) -> Option<Diagnostic> {
     let known = context.catalogues.files.keys().map(EnvironmentName::as_str);
     let help = match closest(it.name.as_str(), known.chain(["production"])) {
         Some(similar) => format!("did you mean `{similar}`?"),
+        // It may be the one whose name could not be read.
+        None if context.catalogues.has_nameless => return None,
         None => format!(
             "correct the name; if the environment exists, add the file `{}.yaml` with `name: {}` to the directory of environments",
             it.name, it.name

@@ -341,3 +341,50 @@ fn faults_among_groups_are_found_beside_those_of_a_group() {
         assert_eq!(findings(&[("groups/g.yaml", text), policy]).len(), count, "{text}");
     }
 }
+
+#[test]
+fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_finding() {
+    let groups = "name: A\nclasses: {apache: {port: 1}, c: {p: 1}}\n---\nname: D\nenvironment: dev\n---\nname: E\nenvironment: dev\nclasses: {c: {p: 1}}\n";
+    let (production, dev) = ("environments/production.yaml", "environments/dev.yaml");
+    let both = "classes: {apache: {parameters: {port: }}, c: {parameters: {p: }}}\n";
+    let rows = [
+        (production, both, ""),
+        (production, "classes: {Apache: , c: {parameters: {p: }}}\n", "schema-violation"),
+        (production, "classes: {apache: {parameters: [port]}, c: {parameters: {p: }}}\n", "schema-violation"),
+        (production, "classes: {apache: [port], c: {parameters: {p: }}}\n", "schema-violation"),
+        (production, "classes: {apache: {params: {port: }}, c: {parameters: {p: }}}\n", "schema-violation"),
+        (production, "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n", "schema-violation"),
+        (production, "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n", "duplicate-key"),
+        // The class is there, and has the parameters that could be read.
+        (production, "classes: {apache: [port], c: {parameters: {q: }}}\n", "missing-parameter schema-violation"),
+        (production, "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n", "malformed-yaml missing-class"),
+        (production, "<<: {classes: {apache: }}\n", "malformed-yaml"),
+        (production, "classes: {<<: {apache: }, c: {parameters: {p: }}}\n", "malformed-yaml"),
+        (production, "classes: {c: {parameters: {p: }}}\nclasses: {apache: }\n", "duplicate-key"),
+        (production, "classes: [apache, c]\n", "schema-violation"),
+        (production, "clases: {apache: }\n", "schema-violation"),
+        (production, "- apache\n", "schema-violation"),
+        (production, "nmae: dev\nclasses: {d: }\n", "schema-violation"),
+        (production, "classes: [\n", "malformed-yaml"),
+        (dev, "name: 5\nclasses: {d: }\n", "schema-violation"),
+        (dev, "classes: [\n", "malformed-yaml"),
+        ("environments/x.yaml", "name: [dev]\nclasses: {d: }\n", "schema-violation"),
+        ("clade.yaml", "policy: {missing_referents: of}\n", "schema-violation"),
+        ("clade.yaml", "policy: {missing_referent: off}\n", "schema-violation"),
+        ("clade.yaml", "policy: {missing_referents: off, missing_referents: warn}\n", "duplicate-key"),
+        ("clade.yaml", "policy: off\n", "schema-violation"),
+        ("clade.yaml", "polcy: {missing_referents: off}\n", "schema-violation"),
+        ("clade.yaml", "policy: {missing_referents: off\n", "malformed-yaml"),
+    ];
+    each_row(rows, |(path, text, expected)| {
+        let mut files = vec![("groups/g.yaml", groups), (path, text)];
+        match path {
+            "clade.yaml" => files.push((production, "classes: {}\n")),
+            "environments/production.yaml" => files.push((dev, both)),
+            _ => files.push((production, both)),
+        }
+        let checked = checked(&files);
+        let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
+        assert_eq!(kinds.join(" "), expected, "{path}: {text}{:#?}", checked.diagnostics);
+    });
+}
