@@ -24,6 +24,7 @@ mod group;
 mod group_keys;
 mod group_places;
 mod group_spans;
+mod incomplete;
 mod incremental;
 mod individual;
 mod layout;

@@ -40,6 +40,8 @@ pub(super) struct FileReader {
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
     pub(super) group: Option<String>,
+    /// The keys of the group that is being read whose values may be others than those that were read.
+    pub(super) lost_keys: Vec<&'static str>,
     /// The offsets at which keys begin that are no names.
     pub(super) refused: BTreeSet<u32>,
 }
@@ -70,6 +72,7 @@ impl FileReader {
             seconds: BTreeMap::new(),
             dropped: None,
             group: None,
+            lost_keys: Vec::new(),
             refused: BTreeSet::new(),
         }
     }
@@ -173,6 +176,15 @@ impl FileReader {
     /// Returns the values of a key that is set several times, without the first one.
     pub(super) fn seconds(&self, entry: &Entry) -> &[String] {
         self.seconds.get(&entry.key_span.start.offset).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether keys below a key may be missing, down to so many levels of mappings: one is set twice or merged,
+    /// or what stands in the place of a mapping is not what its author wrote.
+    pub(super) fn lacks_keys(&self, entry: &Entry, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else { return self.doubts.cover(entry.key_span) };
+        self.doubts.cover(entry.key_span)
+            || self.is_lost(&entry.value)
+            || entry.value.entries().iter().any(|it| self.lacks_keys(it, below))
     }
 
     /// Returns whether it is not known which value a key is meant to have.

@@ -137,6 +137,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[Grou
 
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
     let errors_before = reader.errors;
+    reader.lost_keys.clear();
     if reader.document(document, "a group", KEYS, &familiar).is_none() {
         return unread_group(document, reader);
     }
@@ -203,16 +204,24 @@ fn unread_group(document: &Node, reader: &FileReader) -> Option<GroupFile> {
 /// Takes a part with values out of a group. Returns what is read of it, and where it is written.
 fn take_values<T: Default>(
     document: &mut Node,
-    key: &str,
+    key: &'static str,
     places: fn(&[Entry]) -> Vec<ValuePlace>,
     read: fn(&mut FileReader, Node) -> T,
     reader: &mut FileReader,
 ) -> (T, Vec<Span>) {
+    let levels = if key == "variables" { 1 } else { 2 };
+    let has_doubts = !reader.doubts.is_empty();
+    let is_lost =
+        has_doubts && document.entry(key).is_some_and(|it| reader.lacks_keys(it, levels));
+    let mismatches_before = reader.mismatches;
     let Some(node) = document.take(key) else { return Default::default() };
     let places = places(node.entries());
     // What one part refuses may be a name in another one, where an alias repeats it.
     reader.refused.clear();
     let read = read(reader, node);
+    if is_lost || reader.mismatches > mismatches_before {
+        reader.lost_keys.push(key);
+    }
     let kept = places.iter().filter(|it| it.is_in_table(&reader.refused));
     (read, kept.map(ValuePlace::span).collect())
 }
@@ -263,7 +272,7 @@ fn spans(
     let (id, has_pins) = match content {
         GroupContent::Valid(group) => (group.id, true),
         GroupContent::Partial(partial) => {
-            let has_pins = partial.group.rule.is_some() && !partial.lacks_pins;
+            let has_pins = partial.group.rule.is_some() && !partial.is_unknown("pinned");
             (partial.group.id, has_pins || partial.as_read.is_some())
         }
         GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], std::iter::empty()),

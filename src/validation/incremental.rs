@@ -7,7 +7,6 @@
 mod other_tree;
 mod same_tree;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::catalogue::Catalogues;
@@ -15,6 +14,7 @@ use super::checked::Checked;
 use super::checks::{self, Affected, CatalogueNames, CheckContext};
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
+use super::incomplete::IncompleteGroups;
 use super::layout::Strictness;
 use super::own_schemas::SchemaWork;
 use super::places::{Origins, Places};
@@ -73,7 +73,7 @@ impl Checked {
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: None },
-            without_pins: &BTreeSet::new(),
+            incomplete: &IncompleteGroups::default(),
             policy: self.layout.policy,
             interpolation: self.layout.interpolation,
             search: self.search,

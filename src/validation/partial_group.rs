@@ -22,8 +22,8 @@ pub(super) struct PartialGroup {
     pub(super) id: Option<GroupId>,
     /// Whether the environment is known.
     pub(super) has_environment: bool,
-    /// Whether the rule lacks pinned nodes that could not be read.
-    pub(super) lacks_pins: bool,
+    /// The keys whose values may be others, of those on which findings of other groups depend.
+    pub(super) unknown_keys: Vec<&'static str>,
     /// The texts that may be meant as its name or id, too.
     pub(super) meant_names: Box<[String]>,
     /// The keys that are absent, not even misspelt, of those that a policy can require.
@@ -34,6 +34,11 @@ impl PartialGroup {
     /// Returns whether a key is absent that a policy can require.
     pub(super) fn lacks(&self, key: &str) -> bool {
         self.missing_keys.contains(&key)
+    }
+
+    /// Returns whether a key may have another value than the one that was read.
+    pub(super) fn is_unknown(&self, key: &str) -> bool {
+        self.unknown_keys.contains(&key)
     }
 }
 
@@ -98,7 +103,14 @@ impl GroupParts {
             self.id = self.id.filter(|_| document.get("id").is_some());
         }
         let has_environment = self.environment.is_some();
+        let is_unread = |it: &Node| !it.is_null() && it.as_str().is_none();
+        let lacks_parent = document.get("parent").is_some_and(is_unread) || is_doubtful("parent");
         let lacks_pins = matches!(self.rule, ReadRule::WithoutPins(_)) || is_doubtful("pinned");
+        let values = ["classes", "variables", "config_data"];
+        let is_lost = |it: &&str| reader.lost_keys.contains(it) || is_unknown(it);
+        let others = [("pinned", lacks_pins), ("parent", lacks_parent)];
+        let others = others.into_iter().filter(|(_, is_lost)| *is_lost).map(|(key, _)| key);
+        let unknown_keys = values.into_iter().filter(is_lost).chain(others).collect();
         self.rule = ReadRule::Whole(match self.rule {
             ReadRule::Whole(rule) | ReadRule::WithoutPins(rule) if !is_doubtful("rule") => rule,
             // The root group has no other rule, and what is wrong with this one is a finding.
@@ -116,7 +128,7 @@ impl GroupParts {
         Some(PartialGroup {
             id,
             has_environment,
-            lacks_pins,
+            unknown_keys,
             meant_names: Box::default(),
             missing_keys: missing.map(|(key, _)| key).collect(),
             group: self.into_group()?,

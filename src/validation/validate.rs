@@ -103,7 +103,7 @@ pub fn check(
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: Some(&group_files) },
-            without_pins: &tree.without_pins,
+            incomplete: &tree.incomplete,
             policy: layout.policy,
             interpolation: layout.interpolation,
             search,

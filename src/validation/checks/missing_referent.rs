@@ -26,7 +26,7 @@ fn check<'r>(context: &CheckContext<'r>, source: GroupIndex, findings: &mut Find
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
     let mut add = |it: ClassUse<'_>, catalogue: &'r Catalogue| {
-        if let Some(user) = it.user(hierarchy) {
+        if let Some(user) = it.user(context) {
             findings.add_with(source, severity, || {
                 let mut found = report(&it, user, context, catalogue)?;
                 found.severity = severity;

@@ -44,7 +44,7 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
                     continue;
                 };
                 let it = ClassUse { source, class, parameter: Some(parameter), environment };
-                if let Some(user) = it.user(hierarchy) {
+                if let Some(user) = it.user(context) {
                     // A place takes a walk over all values of the group, and most of many findings are not kept.
                     findings.add_with(source, Kind::ParameterType.severity(), || {
                         let found = report(&it, &fault, &known.aliases, context)?;

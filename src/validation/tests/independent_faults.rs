@@ -388,3 +388,71 @@ fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_fin
         assert_eq!(kinds.join(" "), expected, "{path}: {text}{:#?}", checked.diagnostics);
     });
 }
+
+#[test]
+fn what_a_group_with_errors_may_set_is_not_taken_as_not_set() {
+    let catalogues = [
+        ("environments/production.yaml", "classes: {c: {parameters: {p: }}}\n"),
+        ("environments/dev.yaml", "classes: {c: }\n"),
+    ];
+    let child = "---\nname: C\nparent: P\nvariables: {x: null}\n";
+    let rows = [
+        ("name: P\n", child, "redundant-value"),
+        ("name: P\nvariabels: {x: 1}\n", child, "schema-violation"),
+        ("name: P\nvars: {x: 1}\n", child, "schema-violation"),
+        ("name: P\nvariables: [x]\n", child, "schema-violation"),
+        ("name: P\nvariables: {y: 1}\nvariables: {x: 1}\n", child, "duplicate-key"),
+        ("name: P\nvariables: {<<: {x: 1}}\n", child, "malformed-yaml"),
+        ("name: P\n<<: {variables: {x: 1}}\n", child, "malformed-yaml"),
+        // What else is wrong with a group leaves its values known.
+        ("name: P\nrule: [foo]\n", child, "invalid-rule redundant-value"),
+        ("name: P\nvariables: {y: yes}\n", child, "ambiguous-scalar redundant-value"),
+        // Its parent may set them.
+        ("name: P\nparnet: Q\n", child, "schema-violation"),
+        ("name: P\nparent: Nowhere\n", child, "missing-parent"),
+        ("name: P\nparent: P\n", child, "inheritance-cycle"),
+        ("nmae: P\n", child, "schema-violation"),
+        (
+            "name: G\nvariables: {x: 1}\n---\nname: P\nparent: G\nvariabels: {x: 2}\n",
+            "---\nname: C\nparent: P\nvariables: {x: 1}\n",
+            "schema-violation",
+        ),
+        (
+            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+            "",
+            "missing-parameter",
+        ),
+        (
+            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+            "clases: {c: {p: }}\n",
+            "schema-violation",
+        ),
+        (
+            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+            "variabels: {x: 1}\n",
+            "missing-parameter schema-violation",
+        ),
+        (
+            "name: P\nclasses: {d: }\n---\nname: C\nparent: P\nenvironment: dev\n",
+            "clases: {c: {p: }}\n",
+            "missing-class missing-class schema-violation",
+        ),
+    ];
+    each_row(rows, |(text, rest, expected)| {
+        let text = [text, rest].concat();
+        let policy = ("clade.yaml", "policy: {redundant_values: warn}\n");
+        let checked = checked(&[("groups/g.yaml", &text), policy, catalogues[0], catalogues[1]]);
+        let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
+        assert_eq!(kinds.join(" "), expected, "{text}{:#?}", checked.diagnostics);
+    });
+    let tested = |tests: &str| {
+        let policy = ("clade.yaml", "policy: {untested_groups: warn}\n");
+        let group = ("groups/g.yaml", "name: A\nrule: name = a\n");
+        let checked = checked(&[group, policy, ("tests/t.yaml", tests)]);
+        checked.diagnostics.iter().map(|it| it.kind.to_string()).collect::<Vec<_>>()
+    };
+    let other = "- {name: t, node: n, expect: {groups: []}}\n";
+    assert_eq!(tested(other), ["untested-group"]);
+    assert_eq!(tested(&format!("{other}- [\n")), ["malformed-yaml"]);
+    assert_eq!(tested(&format!("{other}- 5\n")), ["schema-violation"]);
+}
