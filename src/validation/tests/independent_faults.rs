@@ -310,7 +310,7 @@ fn faults_among_groups_are_found_beside_those_of_a_group() {
         ),
         (
             "name: A\n---\nname: A\n---\nname: A\nenvironment: dev\n---\nname: B\nparent: A\n",
-            "3:7 uniqueness-violation; 9:9 ambiguous-parent; 6:14 suspicious-value",
+            "3:7 uniqueness-violation; 6:14 suspicious-value; 9:9 ambiguous-parent",
         ),
         ("name: A\nid: zz\nclasses: {nope: }\n", "2:5 malformed-uuid; 3:11 missing-class"),
         (
