@@ -149,6 +149,11 @@ fn read_classes(
     let entries = reader.entries(node, "`classes`");
     doubts.lacks_classes |= reader.mismatches > mismatches_before;
     for entry in entries {
+        // A merge key is refused at its place.
+        if entry.key == "<<" && reader.faults.cover(entry.key_span) {
+            doubts.lacks_classes = true;
+            continue;
+        }
         let is_twice = reader.doubts.cover(entry.key_span);
         let class = read_class(entry.value, reader);
         match entry.key.parse::<ClassName>() {

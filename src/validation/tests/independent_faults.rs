@@ -356,7 +356,7 @@ fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_fin
         (production, "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n", "schema-violation"),
         (production, "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n", "duplicate-key"),
         // The class is there, and has the parameters that could be read.
-        (production, "classes: {apache: [port], c: {parameters: {q: }}}\n", "missing-parameter schema-violation"),
+        (production, "classes: {apache: [port], c: {parameters: {q: }}}\n", "schema-violation missing-parameter"),
         (production, "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n", "malformed-yaml missing-class"),
         (production, "<<: {classes: {apache: }}\n", "malformed-yaml"),
         (production, "classes: {<<: {apache: }, c: {parameters: {p: }}}\n", "malformed-yaml"),
