@@ -464,6 +464,7 @@ fn a_comment_silences_a_warning_but_no_error() {
 fn nodes_environments_and_tests_are_checked() {
     assert_eq!(
         findings(&[
+            ("groups/g.yaml", "name: G\n"),
             ("nodes/a.yaml", "variables: {x: 1}\n"),
             ("nodes/b.yaml", "name: a\n"),
             ("nodes/c.yaml", "environment: x\n"),
