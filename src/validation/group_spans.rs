@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::span_list::SpanList;
-use crate::document::{Entry, Node, Span};
+use crate::document::{Entry, Span};
 
 /// A part of a group that has a place of its own where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
