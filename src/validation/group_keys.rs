@@ -77,9 +77,7 @@ pub(super) fn familiar(entry: &Entry) -> Option<String> {
         Meaning::Group => {
             format!("write `name: {}`, and what is below it without indentation", entry.key)
         }
-        Meaning::Groups => {
-            "a document has one group; part several by lines with `---`".to_owned()
-        }
+        Meaning::Groups => "a document has one group; part several by lines with `---`".to_owned(),
         Meaning::Other(help) => help.to_owned(),
     })
 }

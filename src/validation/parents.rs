@@ -23,8 +23,8 @@ const NAMESAKES: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownGroups {
     All,
-    /// Not those of a file that could not be read to its end: that is said, and a parent that does not exist may be there.
-    Some,
+    /// Not those of a file that could not be read to its end: a parent that does not exist may be there.
+    Part,
 }
 
 /// Returns the parent of each group; `None` where it cannot be told, which is said.
@@ -144,7 +144,7 @@ impl MissingNames<'_> {
         let number = self.suggested.replace(self.suggested.get() + 1);
         let similar = (number < SUGGESTED).then(|| self.names.closest(name)).flatten();
         let meant = root.map_or(Meant::of(similar), Meant::Root);
-        let is_open = self.known == KnownGroups::Some && matches!(meant, Meant::Unknown);
+        let is_open = self.known == KnownGroups::Part && matches!(meant, Meant::Unknown);
         if is_open { None } else { missing(file, name, &meant) }
     }
 }
@@ -207,8 +207,7 @@ fn ambiguous(
         [] => "correct the errors of these groups, and name one of them by its id".to_owned(),
         ids => format!("name it by id: {}", ids.join(" or ")),
     };
-    let mut diagnostic =
-        Diagnostic::new(Kind::AmbiguousParent, place, message).with_help(help);
+    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message).with_help(help);
     diagnostic.group = file.name().map(ToString::to_string);
     for it in several.iter().take(NAMESAKES) {
         let message = match it.environment() {

@@ -91,7 +91,8 @@ pub fn check(
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let (tree, origins, group_files) = arranged(&groups, known_groups(layout, &readings), &mut others);
+    let (tree, origins, group_files) =
+        arranged(&groups, known_groups(layout, &readings), &mut others);
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
     let estate =
@@ -297,7 +298,7 @@ fn known_groups(layout: &Layout, readings: &FileList) -> KnownGroups {
     let is_cut_off =
         |it: &FileReading| it.is_cut_off && kind_of(it, layout) == Some(FileKind::Groups);
     match readings.remarked().iter().any(|it| is_cut_off(it)) {
-        true => KnownGroups::Some,
+        true => KnownGroups::Part,
         false => KnownGroups::All,
     }
 }
