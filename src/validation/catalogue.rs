@@ -116,7 +116,8 @@ fn is_name_doubtful(document: &Node, reader: &FileReader) -> bool {
     match document.get("name") {
         Some(_) => reader.is_doubtful(document, "name"),
         None => {
-            reader.merges(document, "name") || document.entries().iter().take(COMPARED_KEYS).any(is_misspelt)
+            reader.merges(document, "name")
+                || document.entries().iter().take(COMPARED_KEYS).any(is_misspelt)
         }
     }
 }
