@@ -350,14 +350,38 @@ fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_fin
     let rows = [
         (production, both, ""),
         (production, "classes: {Apache: , c: {parameters: {p: }}}\n", "schema-violation"),
-        (production, "classes: {apache: {parameters: [port]}, c: {parameters: {p: }}}\n", "schema-violation"),
+        (
+            production,
+            "classes: {apache: {parameters: [port]}, c: {parameters: {p: }}}\n",
+            "schema-violation",
+        ),
         (production, "classes: {apache: [port], c: {parameters: {p: }}}\n", "schema-violation"),
-        (production, "classes: {apache: {params: {port: }}, c: {parameters: {p: }}}\n", "schema-violation"),
-        (production, "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n", "schema-violation"),
-        (production, "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n", "duplicate-key"),
+        (
+            production,
+            "classes: {apache: {params: {port: }}, c: {parameters: {p: }}}\n",
+            "schema-violation",
+        ),
+        (
+            production,
+            "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n",
+            "schema-violation",
+        ),
+        (
+            production,
+            "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n",
+            "duplicate-key",
+        ),
         // The class is there, and has the parameters that could be read.
-        (production, "classes: {apache: [port], c: {parameters: {q: }}}\n", "schema-violation missing-parameter"),
-        (production, "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n", "malformed-yaml missing-class"),
+        (
+            production,
+            "classes: {apache: [port], c: {parameters: {q: }}}\n",
+            "schema-violation missing-parameter",
+        ),
+        (
+            production,
+            "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n",
+            "malformed-yaml missing-class",
+        ),
         (production, "<<: {classes: {apache: }}\n", "malformed-yaml"),
         (production, "classes: {<<: {apache: }, c: {parameters: {p: }}}\n", "malformed-yaml"),
         (production, "classes: {c: {parameters: {p: }}}\nclasses: {apache: }\n", "duplicate-key"),
@@ -371,7 +395,11 @@ fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_fin
         ("environments/x.yaml", "name: [dev]\nclasses: {d: }\n", "schema-violation"),
         ("clade.yaml", "policy: {missing_referents: of}\n", "schema-violation"),
         ("clade.yaml", "policy: {missing_referent: off}\n", "schema-violation"),
-        ("clade.yaml", "policy: {missing_referents: off, missing_referents: warn}\n", "duplicate-key"),
+        (
+            "clade.yaml",
+            "policy: {missing_referents: off, missing_referents: warn}\n",
+            "duplicate-key",
+        ),
         ("clade.yaml", "policy: off\n", "schema-violation"),
         ("clade.yaml", "polcy: {missing_referents: off}\n", "schema-violation"),
         ("clade.yaml", "policy: {missing_referents: off\n", "malformed-yaml"),
