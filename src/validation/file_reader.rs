@@ -42,6 +42,8 @@ pub(super) struct FileReader {
     pub(super) group: Option<String>,
     /// The keys of the group that is being read whose values may be others than those that were read.
     pub(super) lost_keys: Vec<&'static str>,
+    /// The keys of that group that have values with errors.
+    pub(super) faulty_keys: Vec<&'static str>,
     /// The offsets at which keys begin that are no names.
     pub(super) refused: BTreeSet<u32>,
 }
@@ -73,6 +75,7 @@ impl FileReader {
             dropped: None,
             group: None,
             lost_keys: Vec::new(),
+            faulty_keys: Vec::new(),
             refused: BTreeSet::new(),
         }
     }

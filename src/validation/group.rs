@@ -138,6 +138,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[Grou
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
     let errors_before = reader.errors;
     reader.lost_keys.clear();
+    reader.faulty_keys.clear();
     if reader.document(document, "a group", KEYS, &familiar).is_none() {
         return unread_group(document, reader);
     }
@@ -190,8 +191,8 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
 /// Returns a group of which nothing could be read but what may be meant as its name.
 fn unread_group(document: &Node, reader: &FileReader) -> Option<GroupFile> {
     let meant_names = meant_names(document, &[], reader);
+    let has_names = !meant_names.is_empty();
     let content = GroupContent::Nameless { id: None, meant_names };
-    let has_names = matches!(&content, GroupContent::Nameless { meant_names, .. } if !meant_names.is_empty());
     has_names.then(|| GroupFile {
         file: Arc::clone(&reader.file),
         spans: spans(document, &content, None, std::iter::empty()),
@@ -211,9 +212,9 @@ fn take_values<T: Default>(
 ) -> (T, Vec<Span>) {
     let levels = if key == "variables" { 1 } else { 2 };
     let has_doubts = !reader.doubts.is_empty();
-    let is_lost =
-        has_doubts && document.entry(key).is_some_and(|it| reader.lacks_keys(it, levels));
-    let mismatches_before = reader.mismatches;
+    let is_lost = has_doubts && document.entry(key).is_some_and(|it| reader.lacks_keys(it, levels));
+    let is_touched = has_doubts && document.get(key).is_some_and(|it| reader.doubts.touch(it.span));
+    let (mismatches_before, errors_before) = (reader.mismatches, reader.errors);
     let Some(node) = document.take(key) else { return Default::default() };
     let places = places(node.entries());
     // What one part refuses may be a name in another one, where an alias repeats it.
@@ -221,6 +222,9 @@ fn take_values<T: Default>(
     let read = read(reader, node);
     if is_lost || reader.mismatches > mismatches_before {
         reader.lost_keys.push(key);
+    }
+    if is_touched || reader.errors > errors_before {
+        reader.faulty_keys.push(key);
     }
     let kept = places.iter().filter(|it| it.is_in_table(&reader.refused));
     (read, kept.map(ValuePlace::span).collect())
@@ -275,7 +279,9 @@ fn spans(
             let has_pins = partial.group.rule.is_some() && !partial.is_unknown("pinned");
             (partial.group.id, has_pins || partial.as_read.is_some())
         }
-        GroupContent::Nameless { .. } => return GroupSpans::new(place, part, &[], std::iter::empty()),
+        GroupContent::Nameless { .. } => {
+            return GroupSpans::new(place, part, &[], std::iter::empty());
+        }
     };
     // The pins of the root group are a fault and no part of its rule.
     let has_pins = has_pins && id != GroupId::ROOT;

@@ -16,7 +16,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::incomplete::IncompleteGroups;
 use super::layout::Strictness;
-use super::own_schemas::SchemaWork;
+use super::own_schemas::{GroupSchemas, SchemaWork};
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
@@ -156,7 +156,7 @@ impl Checked {
         let costs = costs.map(|it| self.schemas.cost_of_group(before.group(it)));
         let work = SchemaWork::after(costs.fold(self.schema_work, u64::saturating_sub));
         let mut all = groups.iter().map(|it| hierarchy.group(*it));
-        all.all(|it| self.schemas.allow_group(it, &work)).then(|| work.done())
+        all.all(|it| self.schemas.allow_group(it, GroupSchemas::All, &work)).then(|| work.done())
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct PartialGroup {
     pub(super) has_environment: bool,
     /// The keys whose values may be others, of those on which findings of other groups depend.
     pub(super) unknown_keys: Vec<&'static str>,
+    /// The keys with values of which one has an error.
+    pub(super) faulty_keys: Vec<&'static str>,
     /// The texts that may be meant as its name or id, too.
     pub(super) meant_names: Box<[String]>,
     /// The keys that are absent, not even misspelt, of those that a policy can require.
@@ -34,6 +36,11 @@ impl PartialGroup {
     /// Returns whether a key is absent that a policy can require.
     pub(super) fn lacks(&self, key: &str) -> bool {
         self.missing_keys.contains(&key)
+    }
+
+    /// Returns whether the values of a key have an error, or may be others.
+    pub(super) fn has_faults_in(&self, key: &str) -> bool {
+        self.faulty_keys.contains(&key) || self.is_unknown(key)
     }
 
     /// Returns whether a key may have another value than the one that was read.
@@ -129,6 +136,7 @@ impl GroupParts {
             id,
             has_environment,
             unknown_keys,
+            faulty_keys: reader.faulty_keys.clone(),
             meant_names: Box::default(),
             missing_keys: missing.map(|(key, _)| key).collect(),
             group: self.into_group()?,
