@@ -44,6 +44,7 @@ pub(super) fn build(
         scalars: Vec::new(),
         in_place_of_values: Vec::new(),
     };
+    let mut is_cut_off = false;
     for event in Parser::new(TextInput::new(&text.parsed)) {
         let step = match event {
             Ok((event, span)) => builder.event(event, span),
@@ -51,6 +52,7 @@ pub(super) fn build(
         };
         if let Err(fault) = step {
             builder.faults.push(*fault);
+            is_cut_off = true;
             break;
         }
         if builder.faults.len() > limits.faults {
@@ -58,6 +60,7 @@ pub(super) fn build(
             let message =
                 format!("over {} faults: the rest of the file is not read", limits.faults);
             builder.faults.push(Fault::malformed(at, message));
+            is_cut_off = true;
             break;
         }
     }
@@ -68,6 +71,7 @@ pub(super) fn build(
     Contents {
         documents: builder.documents,
         faults: builder.faults,
+        is_cut_off,
         ignores,
         in_place_of_values: builder.in_place_of_values,
     }
@@ -247,9 +251,9 @@ impl NodeBuilder<'_> {
                 let last = elements.last().map(|it| it.span.end);
                 (Content::Sequence(elements), last)
             }
-            Items::Mapping(Mapping { first, .. }) => {
-                let entries: Vec<Entry> = self.entries.drain(first..).collect();
-                let last = entries.last().map(|it| it.value.span.end.max(it.key_span.end));
+            Items::Mapping(mapping) => {
+                let entries: Vec<Entry> = self.entries.drain(mapping.first..).collect();
+                let last = mapping.end(entries.last());
                 (Content::Mapping(entries), last)
             }
         };

@@ -12,6 +12,8 @@ pub struct Contents {
     pub documents: Vec<Node>,
     /// What is wrong; a file with faults must not be used.
     pub faults: Vec<Fault>,
+    /// Whether a fault ended the reading before the end of the file.
+    pub is_cut_off: bool,
     /// The warnings that comments silence.
     pub ignores: Vec<Ignore>,
     /// The comments that stand where a value is expected, without a blank behind their `#`.

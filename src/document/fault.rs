@@ -15,12 +15,14 @@ pub struct Fault {
     pub help: Option<String>,
     /// Other places that have to do with it, and what.
     pub related: Vec<(Span, &'static str)>,
+    /// Of a key that is set twice, the second value, if it is a scalar: it is not read.
+    pub second: Option<String>,
 }
 
 impl Fault {
     pub(super) fn new(kind: FaultKind, span: Span, message: impl Into<String>) -> Self {
         let message = bounded(message.into());
-        Self { kind, message, span, help: None, related: Vec::new() }
+        Self { kind, message, span, help: None, related: Vec::new(), second: None }
     }
 
     /// What is not YAML.

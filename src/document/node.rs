@@ -123,6 +123,15 @@ impl Node {
         }
     }
 
+    /// Returns a scalar as a text; `None` for null and any other value.
+    pub fn scalar_text(&self) -> Option<String> {
+        match &self.content {
+            Content::Scalar(Value::String(text)) => Some(text.clone()),
+            Content::Scalar(value) if !value.is_null() => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(&self.content, Content::Scalar(Value::Null))

@@ -43,7 +43,7 @@ pub(super) fn read(text: DecodedText<'_>, limits: &Limits) -> Option<(Contents, 
         false => Vec::new(),
     };
     let in_place_of_values = reader.in_place_of_values;
-    let contents = Contents { documents, faults: Vec::new(), ignores, in_place_of_values };
+    let contents = Contents { documents, ignores, in_place_of_values, ..Contents::default() };
     Some((contents, reader.values))
 }
 

@@ -22,7 +22,9 @@ pub fn read_counted(
 ) -> Contents {
     let text = match decode(bytes, limits) {
         Ok(text) => text,
-        Err(fault) => return Contents { faults: vec![fault], ..Contents::default() },
+        Err(fault) => {
+            return Contents { faults: vec![fault], is_cut_off: true, ..Contents::default() };
+        }
     };
     // Its values are counted at once, when it is sure that no other reading counts them again; they are not many.
     let Some((contents, values)) = plain::read(text, limits) else {

@@ -23,6 +23,8 @@ pub(super) struct FileReader {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many errors were found, kept or not.
     pub(super) errors: usize,
+    /// How many values are not of the sort that is expected, so that nothing of them was read.
+    pub(super) mismatches: usize,
     /// What the file costs.
     pub(super) cost: Counts,
     /// The limit that the file went over, if it did: nothing of it is used then.
@@ -32,10 +34,16 @@ pub(super) struct FileReader {
     pub(super) faults: FaultSpans,
     /// The same with the keys whose second value was not read.
     pub(super) doubts: FaultSpans,
+    /// The second values of keys that are set twice, by where the key is set first.
+    seconds: BTreeMap<u32, Vec<String>>,
     /// The last finding that was only counted.
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
     pub(super) group: Option<String>,
+    /// The keys of the group that is being read whose values may be others than those that were read.
+    pub(super) lost_keys: Vec<&'static str>,
+    /// The keys of that group that have values with errors.
+    pub(super) faulty_keys: Vec<&'static str>,
     /// The offsets at which keys begin that are no names.
     pub(super) refused: BTreeSet<u32>,
 }
@@ -57,13 +65,17 @@ impl FileReader {
             file,
             diagnostics: Vec::new(),
             errors: 0,
+            mismatches: 0,
             cost: Counts::default(),
             exceeded: None,
             meter: Arc::clone(meter),
             faults: FaultSpans::default(),
             doubts: FaultSpans::default(),
+            seconds: BTreeMap::new(),
             dropped: None,
             group: None,
+            lost_keys: Vec::new(),
+            faulty_keys: Vec::new(),
             refused: BTreeSet::new(),
         }
     }
@@ -88,13 +100,23 @@ impl FileReader {
     /// Adds the faults of the file's YAML, before its parts are read.
     pub(super) fn note_faults(&mut self, faults: impl Iterator<Item = Fault>) {
         let faults: Vec<Fault> = faults.collect();
-        self.faults = faults.iter().map(|it| it.span).collect();
-        let related = faults.iter().flat_map(|it| &it.related).map(|(span, _)| *span);
-        self.doubts = faults.iter().map(|it| it.span).chain(related).collect();
-        for fault in faults {
+        self.note_places(faults.iter());
+        for mut fault in faults {
+            if let (Some(second), Some((first, _))) = (fault.second.take(), fault.related.first()) {
+                self.seconds.entry(first.start.offset).or_default().push(second);
+            }
             let found = from_fault(&self.file, fault);
             self.keep(found);
         }
+    }
+
+    /// Notes the places of the faults of the file's YAML.
+    pub(super) fn note_places<'f>(&mut self, faults: impl Iterator<Item = &'f Fault> + Clone) {
+        self.faults = faults.clone().map(|it| it.span).collect();
+        let places = |it: &'f Fault| {
+            std::iter::once(it.span).chain(it.related.iter().map(|(span, _)| *span))
+        };
+        self.doubts = faults.flat_map(places).collect();
     }
 
     fn is_full(&self) -> bool {
@@ -118,6 +140,7 @@ impl FileReader {
         what: impl Display + Copy,
         expected: &str,
     ) -> &mut Diagnostic {
+        self.mismatches += 1;
         let message = format!("{what}: expected {expected}, found {}", node.type_name());
         let mut found = Diagnostic::new(Kind::SchemaViolation, self.place(node.span), message);
         found.group.clone_from(&self.group);
@@ -144,11 +167,27 @@ impl FileReader {
 
     /// Returns whether a key stands in what a mapping merges, which is not read.
     pub(super) fn merges(&self, mapping: &Node, key: &str) -> bool {
-        let Some(merge) = mapping.entry("<<").filter(|it| self.faults.cover(it.key_span)) else {
-            return false;
-        };
-        let mut merged = std::iter::once(&merge.value).chain(merge.value.elements());
-        merged.any(|it| it.get(key).is_some())
+        self.merged(mapping).any(|it| it.get(key).is_some())
+    }
+
+    /// Returns what a mapping merges, which is not read.
+    pub(super) fn merged<'n>(&self, mapping: &'n Node) -> impl Iterator<Item = &'n Node> {
+        let merge = mapping.entry("<<").filter(|it| self.faults.cover(it.key_span));
+        merge.into_iter().flat_map(|it| std::iter::once(&it.value).chain(it.value.elements()))
+    }
+
+    /// Returns the values of a key that is set several times, without the first one.
+    pub(super) fn seconds(&self, entry: &Entry) -> &[String] {
+        self.seconds.get(&entry.key_span.start.offset).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether keys below a key may be missing, down to so many levels of mappings: one is set twice or merged,
+    /// or what stands in the place of a mapping is not what its author wrote.
+    pub(super) fn lacks_keys(&self, entry: &Entry, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else { return self.doubts.cover(entry.key_span) };
+        self.doubts.cover(entry.key_span)
+            || self.is_lost(&entry.value)
+            || entry.value.entries().iter().any(|it| self.lacks_keys(it, below))
     }
 
     /// Returns whether it is not known which value a key is meant to have.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
+use super::group_keys::{KEYS, familiar, meant_names, says_name};
 use super::group_spans::{
     GroupPart, GroupSpans, ValuePlace, class_places, config_data_places, variable_places,
 };
 use super::partial_group::{GroupParts, PartialGroup, ReadRule};
 use super::rule;
-use crate::diagnostic::{Kind, closest};
+use crate::diagnostic::Kind;
 use crate::document::{Entry, Limits, Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{BudgetItem, EnvironmentName, Group, GroupId, GroupName, shared_text};
@@ -35,8 +36,13 @@ enum GroupContent {
     Valid(Group),
     /// A group with errors that is checked as far as it could be read.
     Partial(Box<PartialGroup>),
-    /// A group with errors, without a name: its id, as far as it could be read.
-    Nameless { id: Option<GroupId> },
+    /// A group with errors, without a name.
+    Nameless {
+        /// The id, as far as it could be read.
+        id: Option<GroupId>,
+        /// The texts that may be meant as its name or id.
+        meant_names: Box<[String]>,
+    },
 }
 
 impl GroupFile {
@@ -83,12 +89,21 @@ impl GroupFile {
         self.checked_group().map(|it| &it.name)
     }
 
+    /// Returns the texts that may be meant as its name or id, too.
+    pub(super) fn meant_names(&self) -> &[String] {
+        match &self.content {
+            GroupContent::Valid(_) => &[],
+            GroupContent::Partial(partial) => &partial.meant_names,
+            GroupContent::Nameless { meant_names, .. } => meant_names,
+        }
+    }
+
     /// Returns the id that is written or follows from the name.
     pub fn id(&self) -> Option<GroupId> {
         match &self.content {
             GroupContent::Valid(group) => Some(group.id),
             GroupContent::Partial(partial) => partial.id,
-            GroupContent::Nameless { id } => *id,
+            GroupContent::Nameless { id, .. } => *id,
         }
     }
 }
@@ -101,20 +116,6 @@ pub enum ParentName {
     /// By name.
     Name(Arc<str>),
 }
-
-const KEYS: &[&str] = &[
-    "name",
-    "id",
-    "parent",
-    "environment",
-    "environment_trumps",
-    "description",
-    "rule",
-    "pinned",
-    "classes",
-    "variables",
-    "config_data",
-];
 
 /// Reads the groups of a file, one a document.
 ///
@@ -134,44 +135,13 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[Grou
     groups.into()
 }
 
-/// Returns what is meant by a key that Puppet Enterprise, Hiera or other classifiers have.
-fn familiar(entry: &Entry) -> Option<String> {
-    let meant = match entry.key.to_lowercase().replace('-', "_").as_str() {
-        "parameters" | "params" | "vars" => {
-            let help =
-                "did you mean `variables`? parameters of a class stand in `classes`, below it";
-            return Some(help.to_owned());
-        }
-        "deleted" | "serial_number" | "last_edited" | "user_permissions" => {
-            let help = "the API of Puppet Enterprise adds it to a group; leave it out";
-            return Some(help.to_owned());
-        }
-        "groups" => {
-            return Some("a document has one group; part several by lines with `---`".to_owned());
-        }
-        "children" => return Some("each child names its `parent`".to_owned()),
-        "match" | "matches" | "matching" | "rules" | "condition" | "conditions" => "rule",
-        "nodes" | "hosts" | "pins" | "members" | "certnames" | "pinned_nodes" => "pinned",
-        "hiera" | "data" | "hiera_data" => "config_data",
-        "env" | "environments" => "environment",
-        "trumps" | "environment_group" | "override" => "environment_trumps",
-        "uuid" => "id",
-        "title" | "group" | "group_name" => "name",
-        "inherits" | "inherit" | "parent_id" | "parents" => "parent",
-        "modules" | "roles" => "classes",
-        _ => {
-            let is_group = entry.value.entries().iter().any(|it| KEYS.contains(&it.key.as_str()));
-            return is_group.then(|| {
-                format!("write `name: {}`, and what is below it without indentation", entry.key)
-            });
-        }
-    };
-    Some(did_you_mean(meant))
-}
-
 fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
     let errors_before = reader.errors;
-    reader.document(document, "a group", KEYS, &familiar)?;
+    reader.lost_keys.clear();
+    reader.faulty_keys.clear();
+    if reader.document(document, "a group", KEYS, &familiar).is_none() {
+        return unread_group(document, reader);
+    }
     let name = read_name(document, reader);
     let environment: Option<EnvironmentName> = match document.get("environment") {
         Some(node) => reader.parsed(node, "`environment`"),
@@ -218,19 +188,44 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     })
 }
 
+/// Returns a group of which nothing could be read but what may be meant as its name.
+fn unread_group(document: &Node, reader: &FileReader) -> Option<GroupFile> {
+    let meant_names = meant_names(document, &[], reader);
+    let has_names = !meant_names.is_empty();
+    let content = GroupContent::Nameless { id: None, meant_names };
+    has_names.then(|| GroupFile {
+        file: Arc::clone(&reader.file),
+        spans: spans(document, &content, None, std::iter::empty()),
+        content,
+        parent: None,
+        dollars: Box::default(),
+    })
+}
+
 /// Takes a part with values out of a group. Returns what is read of it, and where it is written.
 fn take_values<T: Default>(
     document: &mut Node,
-    key: &str,
+    key: &'static str,
     places: fn(&[Entry]) -> Vec<ValuePlace>,
     read: fn(&mut FileReader, Node) -> T,
     reader: &mut FileReader,
 ) -> (T, Vec<Span>) {
+    let levels = if key == "variables" { 1 } else { 2 };
+    let has_doubts = !reader.doubts.is_empty();
+    let is_lost = has_doubts && document.entry(key).is_some_and(|it| reader.lacks_keys(it, levels));
+    let is_touched = has_doubts && document.get(key).is_some_and(|it| reader.doubts.touch(it.span));
+    let (mismatches_before, errors_before) = (reader.mismatches, reader.errors);
     let Some(node) = document.take(key) else { return Default::default() };
     let places = places(node.entries());
     // What one part refuses may be a name in another one, where an alias repeats it.
     reader.refused.clear();
     let read = read(reader, node);
+    if is_lost || reader.mismatches > mismatches_before {
+        reader.lost_keys.push(key);
+    }
+    if is_touched || reader.errors > errors_before {
+        reader.faulty_keys.push(key);
+    }
     let kept = places.iter().filter(|it| it.is_in_table(&reader.refused));
     (read, kept.map(ValuePlace::span).collect())
 }
@@ -242,33 +237,23 @@ fn content(
     document: &Node,
     reader: &FileReader,
 ) -> GroupContent {
-    let id = parts.id;
+    let (id, has_name) = (parts.id, parts.name.is_some());
     let has_faults = reader.faults.touch(document.span);
     let kept = (!is_valid || has_faults).then(|| parts.clone());
     let group = parts.into_group().filter(|_| is_valid);
-    match (kept, group) {
-        (None, Some(group)) => GroupContent::Valid(group),
-        (kept, group) => {
-            let partial = kept.and_then(|it| it.into_partial(document, &means, reader));
-            partial.map_or(GroupContent::Nameless { id }, |it| {
-                GroupContent::Partial(Box::new(PartialGroup { as_read: group, ..it }))
-            })
-        }
-    }
-}
-
-/// Returns whether an unknown key is meant to be a known one.
-fn means(entry: &Entry, key: &str) -> bool {
-    let is_known = KEYS.contains(&entry.key.as_str());
-    let meant = || match familiar(entry) {
-        Some(help) => help == did_you_mean(key),
-        None => closest(&entry.key, KEYS.iter().copied()) == Some(key),
+    let (kept, group) = match (kept, group) {
+        (None, Some(group)) => return GroupContent::Valid(group),
+        (kept, group) => (kept, group),
     };
-    !is_known && meant()
-}
-
-fn did_you_mean(key: &str) -> String {
-    format!("did you mean `{key}`?")
+    let read: Vec<&str> =
+        [has_name.then_some("name"), id.map(|_| "id")].into_iter().flatten().collect();
+    let meant_names = meant_names(document, &read, reader);
+    match kept.and_then(|it| it.into_partial(document, reader)) {
+        Some(it) => {
+            GroupContent::Partial(Box::new(PartialGroup { as_read: group, meant_names, ..it }))
+        }
+        None => GroupContent::Nameless { id, meant_names },
+    }
 }
 
 /// Returns where the parts of a group are written. What one without a name sets cannot be looked up.
@@ -291,7 +276,7 @@ fn spans(
     let (id, has_pins) = match content {
         GroupContent::Valid(group) => (group.id, true),
         GroupContent::Partial(partial) => {
-            let has_pins = partial.group.rule.is_some() && !partial.lacks_pins;
+            let has_pins = partial.group.rule.is_some() && !partial.is_unknown("pinned");
             (partial.group.id, has_pins || partial.as_read.is_some())
         }
         GroupContent::Nameless { .. } => {
@@ -316,9 +301,7 @@ fn read_name(document: &Node, reader: &mut FileReader) -> Option<GroupName> {
     if reader.merges(document, "name") {
         return None;
     }
-    // A misspelt `name` has been said to be one.
-    let is_misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
-    if !document.entries().iter().take(KEYS.len()).any(|entry| is_misspelt(&entry.key)) {
+    if !document.entries().iter().take(KEYS.len()).any(says_name) {
         let start = document.span.start;
         reader.add(Kind::SchemaViolation, Span { start, end: start }, "a group needs a `name`");
     }

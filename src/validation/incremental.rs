@@ -7,7 +7,6 @@
 mod other_tree;
 mod same_tree;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::catalogue::Catalogues;
@@ -15,8 +14,9 @@ use super::checked::Checked;
 use super::checks::{self, Affected, CatalogueNames, CheckContext};
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
+use super::incomplete::IncompleteGroups;
 use super::layout::Strictness;
-use super::own_schemas::SchemaWork;
+use super::own_schemas::{GroupSchemas, SchemaWork};
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
@@ -73,7 +73,7 @@ impl Checked {
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: None },
-            without_pins: &BTreeSet::new(),
+            incomplete: &IncompleteGroups::default(),
             policy: self.layout.policy,
             interpolation: self.layout.interpolation,
             search: self.search,
@@ -113,6 +113,7 @@ impl Checked {
             files: Arc::clone(&estate.environments),
             classes: Arc::clone(&estate.catalogues),
             types: Arc::clone(&self.types),
+            ..Catalogues::default()
         }
     }
 
@@ -155,7 +156,7 @@ impl Checked {
         let costs = costs.map(|it| self.schemas.cost_of_group(before.group(it)));
         let work = SchemaWork::after(costs.fold(self.schema_work, u64::saturating_sub));
         let mut all = groups.iter().map(|it| hierarchy.group(*it));
-        all.all(|it| self.schemas.allow_group(it, &work)).then(|| work.done())
+        all.all(|it| self.schemas.allow_group(it, GroupSchemas::All, &work)).then(|| work.done())
     }
 }
 

@@ -140,6 +140,12 @@ impl Layout {
         (kind != FileKind::Environment || followed || !is_deeper).then_some(kind)
     }
 
+    /// Returns what a file that is read is for; `None` for the settings.
+    pub(super) fn kind_at(&self, path: &str) -> Option<FileKind> {
+        let is_one = |part: &str| part == path || below(path, part).is_some();
+        self.innermost(is_one).map(|(_, kind)| kind)
+    }
+
     /// Returns each directory with what its files are for, in the order in which they are asked.
     pub(super) fn parts(&self) -> [(&str, FileKind); 4] {
         [

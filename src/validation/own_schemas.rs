@@ -65,6 +65,14 @@ impl SchemaWork {
     }
 }
 
+/// The schemas that a group is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupSchemas {
+    All,
+    /// Those of its values: the rest of it has errors.
+    OfValues,
+}
+
 /// A violation, and the way from a document to the value that was checked.
 pub(super) struct OwnViolation {
     pub(super) way: Vec<String>,
@@ -144,9 +152,9 @@ impl OwnSchemas {
     }
 
     /// Returns whether the schemas allow a group, as long as there is work left.
-    pub(super) fn allow_group(&self, group: &Group, work: &SchemaWork) -> bool {
+    pub(super) fn allow_group(&self, group: &Group, part: GroupSchemas, work: &SchemaWork) -> bool {
         let mut is_allowed = true;
-        self.each_of_group(group, &mut |_, schema, value| {
+        self.each_of_group(group, part, &mut |_, schema, value| {
             is_allowed = is_allowed && work.allows(schema, value);
         });
         is_allowed
@@ -155,7 +163,7 @@ impl OwnSchemas {
     /// Returns what a group costs.
     pub(super) fn cost_of_group(&self, group: &Group) -> u64 {
         let mut cost = 0_u64;
-        self.each_of_group(group, &mut |_, schema, value| {
+        self.each_of_group(group, GroupSchemas::All, &mut |_, schema, value| {
             cost = cost.saturating_add(schema.cost_of(value));
         });
         cost
@@ -172,9 +180,13 @@ impl OwnSchemas {
     }
 
     /// Returns what the schemas do not allow of a group.
-    pub(super) fn violations_of_group(&self, group: &Group) -> Vec<OwnViolation> {
+    pub(super) fn violations_of_group(
+        &self,
+        group: &Group,
+        part: GroupSchemas,
+    ) -> Vec<OwnViolation> {
         let mut found = Vec::new();
-        self.each_of_group(group, &mut |way, schema, value| {
+        self.each_of_group(group, part, &mut |way, schema, value| {
             collect(way, schema, value, &mut found);
         });
         found
@@ -190,8 +202,8 @@ impl OwnSchemas {
         found
     }
 
-    fn each_of_group(&self, group: &Group, visit: &mut VisitValue<'_>) {
-        if let Some(schema) = &self.group {
+    fn each_of_group(&self, group: &Group, part: GroupSchemas, visit: &mut VisitValue<'_>) {
+        if let Some(schema) = self.group.as_ref().filter(|_| part == GroupSchemas::All) {
             visit(&[], schema, &group_to_value(group));
         }
         self.each_of_values(&group.classes, &group.variables, &group.config_data, visit);

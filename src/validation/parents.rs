@@ -1,24 +1,36 @@
 //! Who the parent of each group is.
 
-use std::cell::LazyCell;
+use std::cell::{Cell, LazyCell};
 use std::collections::HashSet;
 
 use hashbrown::HashMap;
 
 use super::group::{GroupFile, ParentName};
-use crate::diagnostic::{Diagnostic, Kind, KnownNames, closest};
+use crate::diagnostic::{Diagnostic, Kind, KnownNames};
 use crate::hierarchy::root_group;
 use crate::model::{GroupId, GroupName};
 
 /// For how many parents that do not exist others are looked for that may be meant: each is compared with all.
 const SUGGESTED: usize = 1_000;
 
+/// The same for parents that are given by id: all ids have the same letters, so each takes longer.
+const SUGGESTED_IDS: usize = 50;
+
 /// How many groups of one name are named.
 const NAMESAKES: usize = 10;
+
+/// Which groups of a commit are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KnownGroups {
+    All,
+    /// Not those of a file that could not be read to its end: a parent that does not exist may be there.
+    Part,
+}
 
 /// Returns the parent of each group; `None` where it cannot be told, which is said.
 pub(super) fn resolve(
     files: &[&GroupFile],
+    known: KnownGroups,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
     let by_name = namesakes(files);
@@ -32,8 +44,13 @@ pub(super) fn resolve(
         names.sort_unstable();
         KnownNames::new(names.into_iter())
     });
+    let missing = LazyCell::new(|| MissingNames {
+        names: &names,
+        meant: meant_names(files).collect(),
+        known,
+        suggested: Cell::new(0),
+    });
     let root = root_group();
-    let mut suggested = 0;
     // One in the environment of the root group is an error of its own.
     let is_apart = |file: &GroupFile| {
         let environment = file.environment();
@@ -58,18 +75,13 @@ pub(super) fn resolve(
                     Some(only.checked_group().map_or(GroupId::ROOT, |it| it.id))
                 }
                 Some((first, others)) => {
-                    diagnostics.push(ambiguous(file, name, (first, others), is_root_also(name))?);
+                    diagnostics.extend(ambiguous(file, name, (first, others), is_root_also(name)));
                     None
                 }
                 None if is_root_also(name) => Some(GroupId::ROOT),
                 None => {
-                    suggested += 1;
-                    let known = || names.closest(name);
-                    let similar = (suggested <= SUGGESTED).then(known).flatten();
-                    let meant = Meant::of(similar);
                     let root = written_root.filter(|_| name == GroupName::ROOT);
-                    let meant = root.and_then(|it| it.name()).map_or(meant, Meant::Root);
-                    diagnostics.push(missing(file, name, &meant)?);
+                    diagnostics.extend(missing.report(file, name, root.and_then(|it| it.name())));
                     None
                 }
             }
@@ -107,6 +119,36 @@ fn names_like_ids<'f>(
     names
 }
 
+/// Returns the texts that may be meant as names or ids of groups with errors.
+fn meant_names<'f>(files: &[&'f GroupFile]) -> impl Iterator<Item = &'f str> {
+    files.iter().flat_map(|it| it.meant_names()).map(String::as_str)
+}
+
+/// Reports parents that do not exist.
+struct MissingNames<'n> {
+    /// The names of all groups.
+    names: &'n KnownNames<'n>,
+    /// What may be meant as the name of a group, too.
+    meant: HashSet<&'n str>,
+    known: KnownGroups,
+    /// For how many parents similar names were looked for.
+    suggested: Cell<usize>,
+}
+
+impl MissingNames<'_> {
+    /// Reports a parent, unless that only follows from another finding; `root` is the root group, if that is meant.
+    fn report(&self, file: &GroupFile, name: &str, root: Option<&GroupName>) -> Option<Diagnostic> {
+        if self.meant.contains(name) {
+            return None;
+        }
+        let number = self.suggested.replace(self.suggested.get() + 1);
+        let similar = (number < SUGGESTED).then(|| self.names.closest(name)).flatten();
+        let meant = root.map_or(Meant::of(similar), Meant::Root);
+        let is_open = self.known == KnownGroups::Part && matches!(meant, Meant::Unknown);
+        if is_open { None } else { missing(file, name, &meant) }
+    }
+}
+
 /// What is meant by a parent that does not exist.
 enum Meant<'n> {
     /// The root group, which is written with this name.
@@ -138,6 +180,7 @@ fn missing(file: &GroupFile, name: &str, meant: &Meant<'_>) -> Option<Diagnostic
     }))
 }
 
+/// Returns that a parent is named by the name of several groups; that several have one id is reported already.
 fn ambiguous(
     file: &GroupFile,
     name: &str,
@@ -145,19 +188,28 @@ fn ambiguous(
     is_root_also: bool,
 ) -> Option<Diagnostic> {
     let place = file.parent_place()?;
-    let several = || std::iter::once(first).chain(others.iter().copied());
+    let mut seen = HashSet::new();
+    let is_other = |it: &&GroupFile| it.id().is_none_or(|id| seen.insert(id));
+    let several = std::iter::once(first).chain(others.iter().copied());
+    let several: Vec<&GroupFile> = several.filter(is_other).collect();
+    let count = several.len() + usize::from(is_root_also);
+    if count < 2 {
+        return None;
+    }
     let root = is_root_also.then_some(GroupId::ROOT);
-    let count = 1 + others.len() + usize::from(is_root_also);
     let message = format!("the parent `{name}` is the name of {count} groups");
-    let ids = several().filter_map(GroupFile::id).chain(root).map(|id| format!("`{id}`"));
-    let mut ids: Vec<String> = ids.take(NAMESAKES).collect();
+    let known = several.iter().filter_map(|it| it.id()).chain(root);
+    let mut ids: Vec<String> = known.map(|id| format!("`{id}`")).take(NAMESAKES).collect();
     if count > NAMESAKES {
         ids.push(format!("that of another of the {count}"));
     }
-    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
-        .with_help(format!("name it by id: {}", ids.join(" or ")));
+    let help = match ids.as_slice() {
+        [] => "correct the errors of these groups, and name one of them by its id".to_owned(),
+        ids => format!("name it by id: {}", ids.join(" or ")),
+    };
+    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message).with_help(help);
     diagnostic.group = file.name().map(ToString::to_string);
-    for it in several().take(NAMESAKES) {
+    for it in several.iter().take(NAMESAKES) {
         let message = match it.environment() {
             Some(environment) => format!("one in the environment `{environment}`"),
             None => "one in an environment that is not known".to_owned(),
@@ -167,35 +219,29 @@ fn ambiguous(
     Some(diagnostic)
 }
 
-/// The ids of all groups, also of those with errors.
-pub(super) struct WrittenIds {
-    ids: HashSet<GroupId>,
-    texts: Vec<String>,
-    suggested: usize,
-}
-
-impl WrittenIds {
-    pub(super) fn of(files: &[&GroupFile]) -> Self {
-        let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
-        let texts = ids.iter().map(ToString::to_string).collect();
-        Self { ids: ids.into_iter().collect(), texts, suggested: 0 }
+/// Reports the parents, given by id, that no group has; one that has errors of its own is there.
+pub(super) fn check_ids(
+    files: &[&GroupFile],
+    children: &[(&GroupFile, GroupId)],
+    (valid, known): (&HashSet<GroupId>, KnownGroups),
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if children.is_empty() {
+        return;
     }
-
-    /// Reports the parent of a group if its id is not that of any; one that has errors of its own is there.
-    pub(super) fn check(
-        &mut self,
-        file: &GroupFile,
-        parent: GroupId,
-        valid: &HashSet<GroupId>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
-        if self.ids.contains(&parent) || valid.contains(&parent) {
-            return;
-        }
-        self.suggested += 1;
+    let ids: Vec<GroupId> = files.iter().filter_map(|it| it.id()).collect();
+    let meant = meant_names(files).filter_map(|it| it.parse().ok());
+    let written: HashSet<GroupId> = ids.iter().copied().chain(meant).collect();
+    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let names = LazyCell::new(|| KnownNames::new(texts.iter().map(String::as_str)));
+    let is_missing =
+        |it: &&(&GroupFile, GroupId)| !written.contains(&it.1) && !valid.contains(&it.1);
+    for (number, (file, parent)) in children.iter().filter(is_missing).enumerate() {
         let text = parent.to_string();
-        let known = || closest(&text, self.texts.iter().map(String::as_str));
-        let similar = (self.suggested <= SUGGESTED).then(known).flatten();
-        diagnostics.extend(missing(file, &text, &Meant::of(similar)));
+        let similar = || names.closest(&text);
+        let similar = (number < SUGGESTED_IDS).then(similar).flatten();
+        if known == KnownGroups::All || similar.is_some() {
+            diagnostics.extend(missing(file, &text, &Meant::of(similar)));
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::file_reader::FileReader;
-use crate::document::{Entry, Node};
+use super::group_keys::{COMPARED_KEYS, means};
+use crate::document::Node;
 use crate::hierarchy::root_group;
 use crate::model::{
     Classes, Condition, EnvironmentName, Group, GroupId, GroupName, Table, Value, VariableName,
@@ -21,8 +22,12 @@ pub(super) struct PartialGroup {
     pub(super) id: Option<GroupId>,
     /// Whether the environment is known.
     pub(super) has_environment: bool,
-    /// Whether the rule lacks pinned nodes that could not be read.
-    pub(super) lacks_pins: bool,
+    /// The keys whose values may be others, of those on which findings of other groups depend.
+    pub(super) unknown_keys: Vec<&'static str>,
+    /// The keys with values of which one has an error.
+    pub(super) faulty_keys: Vec<&'static str>,
+    /// The texts that may be meant as its name or id, too.
+    pub(super) meant_names: Box<[String]>,
     /// The keys that are absent, not even misspelt, of those that a policy can require.
     pub(super) missing_keys: Vec<&'static str>,
 }
@@ -31,6 +36,16 @@ impl PartialGroup {
     /// Returns whether a key is absent that a policy can require.
     pub(super) fn lacks(&self, key: &str) -> bool {
         self.missing_keys.contains(&key)
+    }
+
+    /// Returns whether the values of a key have an error, or may be others.
+    pub(super) fn has_faults_in(&self, key: &str) -> bool {
+        self.faulty_keys.contains(&key) || self.is_unknown(key)
+    }
+
+    /// Returns whether a key may have another value than the one that was read.
+    pub(super) fn is_unknown(&self, key: &str) -> bool {
+        self.unknown_keys.contains(&key)
     }
 }
 
@@ -76,12 +91,10 @@ impl GroupParts {
         })
     }
 
-    /// Returns what can be checked of a group with errors; `None` without a name, which findings show. `means` tells
-    /// whether an unknown key is meant to be a known one.
+    /// Returns what can be checked of a group with errors; `None` without a name, which findings show.
     pub(super) fn into_partial(
         mut self,
         document: &Node,
-        means: &dyn Fn(&Entry, &str) -> bool,
         reader: &FileReader,
     ) -> Option<PartialGroup> {
         let lacks = |key: &str| {
@@ -97,7 +110,14 @@ impl GroupParts {
             self.id = self.id.filter(|_| document.get("id").is_some());
         }
         let has_environment = self.environment.is_some();
+        let is_unread = |it: &Node| !it.is_null() && it.as_str().is_none();
+        let lacks_parent = document.get("parent").is_some_and(is_unread) || is_doubtful("parent");
         let lacks_pins = matches!(self.rule, ReadRule::WithoutPins(_)) || is_doubtful("pinned");
+        let values = ["classes", "variables", "config_data"];
+        let is_lost = |it: &&str| reader.lost_keys.contains(it) || is_unknown(it);
+        let others = [("pinned", lacks_pins), ("parent", lacks_parent)];
+        let others = others.into_iter().filter(|(_, is_lost)| *is_lost).map(|(key, _)| key);
+        let unknown_keys = values.into_iter().filter(is_lost).chain(others).collect();
         self.rule = ReadRule::Whole(match self.rule {
             ReadRule::Whole(rule) | ReadRule::WithoutPins(rule) if !is_doubtful("rule") => rule,
             // The root group has no other rule, and what is wrong with this one is a finding.
@@ -115,13 +135,12 @@ impl GroupParts {
         Some(PartialGroup {
             id,
             has_environment,
-            lacks_pins,
+            unknown_keys,
+            faulty_keys: reader.faulty_keys.clone(),
+            meant_names: Box::default(),
             missing_keys: missing.map(|(key, _)| key).collect(),
             group: self.into_group()?,
             as_read: None,
         })
     }
 }
-
-/// How many keys of a document are compared with one that it lacks.
-const COMPARED_KEYS: usize = 16;

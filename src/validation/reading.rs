@@ -22,6 +22,8 @@ pub struct FileReading {
     pub diagnostics: Box<[Arc<Diagnostic>]>,
     pub(super) ignores: Box<[Ignore]>,
     pub(super) parts: FileParts,
+    /// Whether the file was not read to its end.
+    pub(super) is_cut_off: bool,
     pub(super) cost: FileCost,
 }
 
@@ -29,7 +31,7 @@ impl FileReading {
     /// Returns the environment that the file is about.
     pub fn environment(&self) -> Option<&EnvironmentName> {
         match &self.parts {
-            FileParts::Environment(file) => Some(&file.name),
+            FileParts::Environment(file) => file.known_name(),
             _ => None,
         }
     }
@@ -41,6 +43,7 @@ impl FileReading {
             diagnostics: [diagnostic.into()].into(),
             ignores: Box::default(),
             parts: FileParts::Nothing,
+            is_cut_off: true,
             cost: FileCost::default(),
         }
     }
@@ -161,6 +164,7 @@ pub fn read_file_within(
         diagnostics: reader.diagnostics.into_iter().map(Arc::new).collect(),
         ignores: contents.ignores.into(),
         parts,
+        is_cut_off: contents.is_cut_off,
         cost: FileCost::of(&reader.cost),
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::file_list::FileList;
 use super::group::GroupFile;
-use super::own_schemas::{OwnSchemas, OwnViolation, ReadContent, SchemaWork};
+use super::own_schemas::{GroupSchemas, OwnSchemas, OwnViolation, ReadContent, SchemaWork};
 use super::reading::FileParts;
 use super::source::SourceContent;
 use crate::diagnostic::{Diagnostic, Kind, Place};
@@ -28,12 +28,11 @@ pub(super) fn check(
         return found;
     }
     let hierarchy = estate.map(|it| &it.hierarchy);
-    let groups: Vec<(&GroupFile, Group)> = readings
-        .iter()
-        .flat_map(|it| it.groups())
-        .filter_map(|file| Some((file, shown(file.group()?, hierarchy))))
-        .collect();
-    let breaks = |(_, group): &(&GroupFile, Group)| !schemas.allow_group(group, work);
+    let groups: Vec<(&GroupFile, Group, GroupSchemas)> =
+        readings.iter().flat_map(|it| it.groups()).filter_map(|it| held(it, hierarchy)).collect();
+    let breaks = |(_, group, part): &(&GroupFile, Group, GroupSchemas)| {
+        !schemas.allow_group(group, *part, work)
+    };
     // The findings of a file come one after another, so that it is read again once.
     let mut places = PlaceFinder { read, documents: None };
     let limit = usize::try_from(meter.budget().limit(BudgetItem::Findings)).unwrap_or(usize::MAX);
@@ -42,14 +41,14 @@ pub(super) fn check(
         found.push(too_much);
         return found;
     }
-    for (file, group) in breaking {
+    for (file, group, part) in breaking {
         if found.len() > limit {
             // More are only counted.
             let message = "the group breaks a schema of the repository";
             found.push(Diagnostic::new(Kind::SchemaViolation, file.place(), message));
             continue;
         }
-        let violations = schemas.violations_of_group(group);
+        let violations = schemas.violations_of_group(group, *part);
         found.extend(
             violations
                 .into_iter()
@@ -69,6 +68,28 @@ pub(super) fn check(
         found.extend(violations.map(|it| diagnostic(it, node.origin().1, &mut places)));
     }
     found
+}
+
+/// Returns a group as it is held to schemas; of one with errors, the values that could be read whole.
+fn held<'r>(
+    file: &'r GroupFile,
+    hierarchy: Option<&Hierarchy>,
+) -> Option<(&'r GroupFile, Group, GroupSchemas)> {
+    if let Some(group) = file.group() {
+        return Some((file, shown(group, hierarchy), GroupSchemas::All));
+    }
+    let partial = file.partial()?;
+    let mut group = partial.group.clone();
+    if partial.has_faults_in("classes") {
+        group.classes = Arc::default();
+    }
+    if partial.has_faults_in("variables") {
+        group.variables = Arc::default();
+    }
+    if partial.has_faults_in("config_data") {
+        group.config_data = Arc::default();
+    }
+    Some((file, group, GroupSchemas::OfValues))
 }
 
 /// Returns a group as the API shows it, with the parent that it has in the tree.

@@ -9,7 +9,7 @@ use super::layout::{Layout, Strictness, ValidationPolicy};
 use super::reading::{FileParts, FileReading, read_file};
 use super::schema_settings::read_schemas;
 use super::source::{FileKind, SourceContent, SourceFile};
-use crate::diagnostic::Kind;
+use crate::diagnostic::{Kind, closest};
 use crate::document::{self, Content, Entry, Limits, Node};
 use crate::model::{Budget, Interpolation, Meter};
 
@@ -56,10 +56,11 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
         let mut contents = document::read(bytes, &Limits::DEFAULT);
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
         let mut reader = FileReader::new(Arc::clone(&file.path), &meter);
-        let faults = contents.faults.iter().filter(|it| FileKind::Settings.counts(it));
-        reader.faults = faults.map(|it| it.span).collect();
-        if let Some(document) = single(&mut contents.documents, &mut reader) {
-            read_document(document, &mut layout, &mut reader);
+        reader.note_places(contents.faults.iter().filter(|it| FileKind::Settings.counts(it)));
+        match single(&mut contents.documents, &mut reader) {
+            Some(document) => read_document(document, &mut layout, &mut reader),
+            None if reader.faults.is_empty() => {}
+            None => switch_off(&mut layout.policy),
         }
         let more = reader.diagnostics.into_iter().map(Arc::new);
         reading.diagnostics = reading.diagnostics.into_iter().chain(more).collect();
@@ -70,7 +71,7 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
 
 fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) {
     if reader.document(document, "`clade.yaml`", SETTINGS_KEYS, &of_daemon).is_none() {
-        return;
+        return switch_off(&mut layout.policy);
     }
     for (key, directory) in [
         ("groups", &mut layout.groups),
@@ -104,6 +105,9 @@ fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) 
     if let Some(schemas) = document.get("schemas") {
         layout.schemas = read_schemas(schemas, reader);
     }
+    if is_unknown(document, "policy", SETTINGS_KEYS, reader) {
+        switch_off(&mut layout.policy);
+    }
     if let Some(policy) = document.get("policy") {
         read_policy(policy, &mut layout.policy, reader);
     }
@@ -117,9 +121,27 @@ fn of_daemon(entry: &Entry) -> Option<String> {
     })
 }
 
+/// Switches the policies off that are on where none is written: which they are could not be read, and that is said.
+fn switch_off(policy: &mut ValidationPolicy) {
+    policy.missing_referents = Strictness::Off;
+    policy.potential_conflicts = Strictness::Off;
+}
+
+/// Returns whether it is not known which value a key has, as it is set twice, merged or misspelt.
+fn is_unknown(mapping: &Node, key: &str, known: &[&str], reader: &FileReader) -> bool {
+    let is_misspelt = |it: &Entry| {
+        let is_other = !known.contains(&it.key.as_str());
+        is_other && closest(&it.key, known.iter().copied()) == Some(key)
+    };
+    match mapping.entry(key) {
+        Some(entry) => reader.doubts.cover(entry.key_span),
+        None => reader.merges(mapping, key) || mapping.entries().iter().any(is_misspelt),
+    }
+}
+
 fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileReader) {
     if reader.mapping(node, "`policy`", POLICY).is_none() {
-        return;
+        return switch_off(policy);
     }
     for (key, strictness) in [
         ("missing_referents", &mut policy.missing_referents),
@@ -132,12 +154,18 @@ fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileRead
         ("too_many_pins", &mut policy.groups.too_many_pins),
         ("catalogue_mismatches", &mut policy.groups.catalogue_mismatches),
     ] {
+        if is_unknown(node, key, POLICY, reader) {
+            *strictness = Strictness::Off;
+            continue;
+        }
         let Some(node) = node.get(key) else { continue };
         match node.as_str() {
             Some("error") => *strictness = Strictness::Error,
             Some("warn") => *strictness = Strictness::Warn,
             Some("off") => *strictness = Strictness::Off,
             _ => {
+                // By default some are errors, of which there may be many.
+                *strictness = Strictness::Off;
                 let message = format!("`{key}` must be `error`, `warn` or `\"off\"`");
                 reader.add(Kind::SchemaViolation, node.span, message);
             }

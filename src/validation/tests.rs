@@ -94,6 +94,12 @@ fn a_repository_without_groups_is_an_error_unless_it_is_meant() {
     assert_eq!(said(&[("groups/a.yaml", "# nothing yet\n")]), [none, empty]);
     // What is wrong with a file of groups is said, and that is enough.
     assert_eq!(said(&[("groups/a.yaml", "name: [\n")]).len(), 1);
+    assert_eq!(said(&[("clade.yaml", "groups: [\n")]).len(), 1);
+    // A file that no group is in says nothing of groups.
+    for path in ["nodes/a.yaml", "environments/a.yaml", "tests/a.yaml"] {
+        let found = said(&[(path, "5\n")]);
+        assert_eq!((found.len(), found.contains(&none.to_owned())), (2, true), "{found:?}");
+    }
     assert_eq!(said(&[("clade.yaml", "allow_empty: true\n")]), Vec::<String>::new());
 }
 
@@ -458,6 +464,7 @@ fn a_comment_silences_a_warning_but_no_error() {
 fn nodes_environments_and_tests_are_checked() {
     assert_eq!(
         findings(&[
+            ("groups/g.yaml", "name: G\n"),
             ("nodes/a.yaml", "variables: {x: 1}\n"),
             ("nodes/b.yaml", "name: a\n"),
             ("nodes/c.yaml", "environment: x\n"),

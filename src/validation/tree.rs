@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::group::{GroupFile, ParentName};
-use super::parents::{self, WrittenIds};
+use super::incomplete::IncompleteGroups;
+use super::parents::{self, KnownGroups};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check, root_group};
 use crate::model::{Group, GroupId, GroupName};
@@ -14,21 +15,24 @@ pub(super) struct BuiltTree {
     pub(super) hierarchy: Option<Hierarchy>,
     /// Whether every group is valid by itself.
     pub(super) is_valid: bool,
-    /// The groups in the tree whose pinned nodes could not be read.
-    pub(super) without_pins: BTreeSet<GroupId>,
+    /// The groups in it of which something is not known.
+    pub(super) incomplete: IncompleteGroups,
 }
 
 /// Builds the tree of the groups, also of those with errors, and says what is wrong among them. Where there are errors,
 /// the groups come with the ids that they have in the tree.
 pub(super) fn build<'r>(
     files: &[&'r GroupFile],
+    known: KnownGroups,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (BuiltTree, Vec<(GroupId, &'r GroupFile)>) {
-    let parents = parents::resolve(files, diagnostics);
+    let parents = parents::resolve(files, known, diagnostics);
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
+    let mut at_top = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
         if let Some(group) = file.checked_group() {
+            at_top.extend(parent.is_none().then_some(groups.len()));
             let parent = parent.unwrap_or(GroupId::ROOT);
             members.push(file);
             groups.push(Group { parent, ..group.clone() });
@@ -36,34 +40,62 @@ pub(super) fn build<'r>(
     }
     let faults = faults(&members, &mut groups);
     let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
-    let known: HashSet<GroupId> = ids.collect();
-    let mut written = (!faults.is_empty()).then(|| WrittenIds::of(files));
+    let valid: HashSet<GroupId> = ids.collect();
+    let mut orphans = Vec::new();
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group without a name, or of one
             // that is missing itself.
             let resolved = groups.get(*group).map(|it| it.parent);
-            if let (Some(file), Some(parent), Some(written)) =
-                (members.get(*group), resolved, &mut written)
-            {
-                written.check(file, parent, &known, diagnostics);
-            }
+            orphans.extend(members.get(*group).copied().zip(resolved));
         } else {
             diagnostics.extend(report(fault, &members));
         }
     }
+    parents::check_ids(files, &orphans, (&valid, known), diagnostics);
     let (is_valid, mut faulty) = (files.iter().all(|it| it.is_valid()), Vec::new());
-    let mut without_pins = BTreeSet::new();
     if !is_valid || !faults.is_empty() {
         faulty.extend(groups.iter().map(|it| it.id).zip(members.iter().copied()));
-        let lacks_pins = |it: &GroupFile| it.partial().is_some_and(|it| it.lacks_pins);
-        without_pins.extend(faulty.iter().filter(|(_, it)| lacks_pins(it)).map(|(id, _)| *id));
     }
+    at_top.extend(faults.iter().flat_map(without_place));
+    let incomplete = match is_valid && at_top.is_empty() {
+        true => IncompleteGroups::default(),
+        false => incomplete(&members, &groups, &at_top),
+    };
     let hierarchy = match faults.as_slice() {
         [] => Some(Hierarchy::of_checked(groups)),
         faults => mended(groups, faults),
     };
-    (BuiltTree { hierarchy, is_valid, without_pins }, faulty)
+    (BuiltTree { hierarchy, is_valid, incomplete }, faulty)
+}
+
+/// Returns the groups that have no place in the tree for a fault.
+fn without_place(fault: &HierarchyFault) -> &[usize] {
+    match fault {
+        HierarchyFault::MissingParent { group } => std::slice::from_ref(group),
+        HierarchyFault::Cycle { groups } => groups,
+        _ => &[],
+    }
+}
+
+/// Returns the groups of which something is not known; `at_top` are those that are below the root group for want of
+/// another parent.
+fn incomplete(members: &[&GroupFile], groups: &[Group], at_top: &[usize]) -> IncompleteGroups {
+    let without = |keys: &[&str]| -> BTreeSet<GroupId> {
+        let lack = |it: &GroupFile| {
+            it.partial().is_some_and(|it| keys.iter().any(|key| it.is_unknown(key)))
+        };
+        let all = members.iter().zip(groups);
+        all.filter(|(file, _)| lack(file)).map(|(_, group)| group.id).collect()
+    };
+    let mut without_parent = without(&["parent"]);
+    without_parent.extend(at_top.iter().filter_map(|it| groups.get(*it)).map(|it| it.id));
+    IncompleteGroups {
+        without_pins: without(&["pinned"]),
+        without_classes: without(&["classes"]),
+        without_values: without(&["classes", "variables", "config_data"]),
+        without_parent,
+    }
 }
 
 /// Finds what is wrong among groups. The second group of an id gets another one, so that it can be checked, too.

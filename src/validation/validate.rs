@@ -19,11 +19,12 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::{OwnSchemas, ReadContent, SchemaWork};
+use super::parents::KnownGroups;
 use super::places::{GroupFiles, Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
-use super::source::{SourceContent, SourceFile};
+use super::source::{FileKind, SourceContent, SourceFile};
 use super::tree::BuiltTree;
 use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -90,7 +91,8 @@ pub fn check(
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let (tree, origins, group_files) = arranged(&groups, &mut others);
+    let (tree, origins, group_files) =
+        arranged(&groups, known_groups(layout, &readings), &mut others);
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
     let estate =
@@ -102,7 +104,7 @@ pub fn check(
             catalogues: &catalogues,
             names: CatalogueNames::default(),
             places: Places { origins: &origins, readings: &readings, all: Some(&group_files) },
-            without_pins: &tree.without_pins,
+            incomplete: &tree.incomplete,
             policy: layout.policy,
             interpolation: layout.interpolation,
             search,
@@ -179,10 +181,11 @@ fn estate_of(
 /// Puts groups in a tree; returns it with where each group is written, and as what.
 fn arranged<'r>(
     groups: &[&'r GroupFile],
+    known: KnownGroups,
     others: &mut Vec<Diagnostic>,
 ) -> (BuiltTree, Origins, GroupFiles<'r>) {
     let ((tree, faulty), (origins, mut files)) =
-        rayon::join(|| tree::build(groups, others), || places_of(groups));
+        rayon::join(|| tree::build(groups, known, others), || places_of(groups));
     files.extend(faulty);
     (tree, origins, files)
 }
@@ -274,19 +277,41 @@ fn of_commit(layout: &Layout, readings: &FileList, search: Search) -> Vec<Diagno
         }
     }
     let has_groups = readings.iter().any(|it| !it.groups().is_empty());
-    if !has_groups && !layout.allow_empty && are_read(readings) {
+    if !has_groups && !layout.allow_empty && are_read(layout, readings) {
         let message = format!("there is no node group below `{}/`", layout.groups);
         found.push(no_groups(layout.groups.as_str().into(), message));
     }
     found
 }
 
-/// Returns whether every file of node groups could be read: what is wrong with one that could not
-/// is said, and groups may be in it.
-fn are_read(readings: &FileList) -> bool {
-    let has_groups =
-        |it: &Arc<FileReading>| matches!(it.parts, FileParts::Groups(_) | FileParts::Nothing);
-    readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
+/// Returns whether every file could be read that has node groups, or says where they are: what is wrong with one that
+/// could not is said, and groups may be in it.
+fn are_read(layout: &Layout, readings: &FileList) -> bool {
+    // The settings say where they are, and have no kind.
+    let may_have_groups =
+        |it: &FileReading| kind_of(it, layout).is_none_or(|it| it == FileKind::Groups);
+    readings.remarked().iter().all(|it| are_warnings(&it.diagnostics) || !may_have_groups(it))
+}
+
+/// Returns whether all groups are known: those of a file that could not be read to its end are not.
+fn known_groups(layout: &Layout, readings: &FileList) -> KnownGroups {
+    let is_cut_off =
+        |it: &FileReading| it.is_cut_off && kind_of(it, layout) == Some(FileKind::Groups);
+    match readings.remarked().iter().any(|it| is_cut_off(it)) {
+        true => KnownGroups::Part,
+        false => KnownGroups::All,
+    }
+}
+
+/// Returns what a file is for.
+fn kind_of(reading: &FileReading, layout: &Layout) -> Option<FileKind> {
+    match &reading.parts {
+        FileParts::Groups(_) => Some(FileKind::Groups),
+        FileParts::Node(_) => Some(FileKind::Node),
+        FileParts::Environment(_) => Some(FileKind::Environment),
+        FileParts::Tests(_) => Some(FileKind::Tests),
+        FileParts::Nothing => layout.kind_at(&reading.path),
+    }
 }
 
 /// Keeps the findings that there is room for.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::document::write::quote;
-use crate::document::{Content, Entry, Fault, FaultKind, Node, Span};
+use crate::document::{Content, Entry, Fault, FaultKind, Node, Position, Span};
 
 /// Up to so many keys are compared one by one with the next; only then are they noted in `seen`.
 const FEW: usize = 16;
@@ -16,13 +16,15 @@ pub(super) struct Mapping {
     pub(super) first: usize,
     /// The key whose value comes next, with its text if it has one.
     pub(super) key: Option<(Option<String>, Span)>,
+    /// The end of the last key or value that has no entry.
+    dropped_end: Option<Position>,
     seen: HashMap<String, Span>,
 }
 
 impl Mapping {
     /// Begins a mapping whose entries follow those of the mappings around it.
     pub(super) fn beginning_at(first: usize) -> Self {
-        Self { first, key: None, seen: HashMap::new() }
+        Self { first, key: None, dropped_end: None, seen: HashMap::new() }
     }
 
     /// Adds the value of the key that was read last, to the entries of all mappings that are open. A key without a text
@@ -32,17 +34,24 @@ impl Mapping {
     ///
     /// Returns a fault if the mapping has the key already; the first value stays.
     pub(super) fn add(&mut self, value: Node, all: &mut Vec<Entry>) -> Result<(), Fault> {
-        let Some((Some(key), key_span)) = self.key.take() else { return Ok(()) };
+        let Some((key, key_span)) = self.key.take() else { return Ok(()) };
+        let end = value.span.end.max(key_span.end);
+        let Some(key) = key else {
+            self.dropped_end = Some(end);
+            return Ok(());
+        };
         let entries = all.get(self.first..).unwrap_or_default();
         let first = match entries.len() < FEW {
             true => entries.iter().find(|it| it.key == key).map(|it| it.key_span),
             false => self.seen.get(&key).copied(),
         };
         if let Some(first) = first {
+            self.dropped_end = Some(end);
             let message = format!("key `{key}` is set twice");
             let mut fault = Fault::new(FaultKind::DuplicateKey, key_span, message)
                 .with_help("keep one of the two");
             fault.related.push((first, "first set here"));
+            fault.second = value.scalar_text();
             return Err(fault);
         }
         all.push(Entry { key, key_span, value });
@@ -53,6 +62,11 @@ impl Mapping {
             self.seen.extend(fresh.map(|it| (it.key.clone(), it.key_span)));
         }
         Ok(())
+    }
+
+    /// Returns the end of the last key or value, also of one that has no entry.
+    pub(super) fn end(&self, last: Option<&Entry>) -> Option<Position> {
+        last.map(|it| it.value.span.end.max(it.key_span.end)).max(self.dropped_end)
     }
 }
 

@@ -87,6 +87,9 @@ fn difference(
     let parameters = |it: &EnvironmentName| -> Option<&Table<Key, Value>> {
         context.catalogues.classes.get(it)?.classes.get(class)
     };
+    if [one, other].into_iter().any(|it| context.catalogues.lacks_parameters(it, class)) {
+        return None;
+    }
     let (in_one, in_other) = (parameters(one)?, parameters(other)?);
     let only = |these: &Table<Key, Value>, those: &Table<Key, Value>, name| {
         let key = these.keys().find(|it| !those.contains_key(*it))?;

@@ -2,7 +2,7 @@
 
 use super::CheckContext;
 use crate::diagnostic::Diagnostic;
-use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::hierarchy::GroupIndex;
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 
 /// A class, or one of its parameters, that a group sets, in one environment.
@@ -17,7 +17,8 @@ pub(super) struct ClassUse<'h> {
 
 impl ClassUse<'_> {
     /// Returns the first group of the environment in which this comes out, its own or inherited.
-    pub(super) fn user(&self, hierarchy: &Hierarchy) -> Option<GroupIndex> {
+    pub(super) fn user(&self, context: &CheckContext<'_>) -> Option<GroupIndex> {
+        let (hierarchy, doubtful) = (context.hierarchy, &context.incomplete.without_classes);
         let end = hierarchy.end(self.source);
         let mut next = Some(self.source);
         while let Some(index) = next.filter(|it| *it < end) {
@@ -26,7 +27,11 @@ impl ClassUse<'_> {
             let sets = |it: &Table<Key, Value>| {
                 self.parameter.is_some_and(|parameter| it.contains_key(parameter))
             };
-            if index != self.source && group.classes.get(self.class).is_some_and(sets) {
+            let may_set = || {
+                let is_doubtful = self.parameter.is_some() && doubtful.contains(&group.id);
+                is_doubtful || group.classes.get(self.class).is_some_and(sets)
+            };
+            if index != self.source && may_set() {
                 // Groups below this one get its value.
                 next = hierarchy.at(hierarchy.end(index).number());
             } else if group.environment == *self.environment {

@@ -1,17 +1,18 @@
 //! What groups are checked against.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::catalogue::Catalogues;
+use super::super::incomplete::IncompleteGroups;
 use super::super::layout::ValidationPolicy;
 use super::super::places::Places;
 use super::super::search::Search;
 use crate::diagnostic::KnownNames;
 use crate::hierarchy::{Catalogue, Hierarchy};
 use crate::java_regex::Automata;
-use crate::model::{ClassName, GroupId, Interpolation, Key, Meter, Table, Value};
+use crate::model::{ClassName, Interpolation, Key, Meter, Table, Value};
 
 /// What groups are checked against.
 pub(in crate::validation) struct CheckContext<'r> {
@@ -19,8 +20,7 @@ pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) catalogues: &'r Catalogues,
     pub(in crate::validation) names: CatalogueNames<'r>,
     pub(in crate::validation) places: Places<'r>,
-    /// The groups whose pinned nodes could not be read: their rules do not say which nodes their descendants can have.
-    pub(in crate::validation) without_pins: &'r BTreeSet<GroupId>,
+    pub(in crate::validation) incomplete: &'r IncompleteGroups,
     pub(in crate::validation) policy: ValidationPolicy,
     pub(in crate::validation) interpolation: Interpolation,
     pub(in crate::validation) search: Search,

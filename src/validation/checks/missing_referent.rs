@@ -26,7 +26,7 @@ fn check<'r>(context: &CheckContext<'r>, source: GroupIndex, findings: &mut Find
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
     let mut add = |it: ClassUse<'_>, catalogue: &'r Catalogue| {
-        if let Some(user) = it.user(hierarchy) {
+        if let Some(user) = it.user(context) {
             findings.add_with(source, severity, || {
                 let mut found = report(&it, user, context, catalogue)?;
                 found.severity = severity;
@@ -39,7 +39,9 @@ fn check<'r>(context: &CheckContext<'r>, source: GroupIndex, findings: &mut Find
         for (class, parameters) in classes {
             let it = ClassUse { source, class, parameter: None, environment };
             match catalogue.classes.get(class) {
+                None if context.catalogues.lacks_classes(environment) => {}
                 None => add(it, catalogue),
+                Some(_) if context.catalogues.lacks_parameters(environment, class) => {}
                 Some(known) => {
                     // A null removes an inherited value, which needs no parameter.
                     let unknown = parameters

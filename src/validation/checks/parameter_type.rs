@@ -35,13 +35,16 @@ fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings
         let Some(known) = types.get(environment) else { continue };
         for (class, parameters) in classes {
             let Some(of_class) = known.parameters.get(class) else { continue };
+            if context.catalogues.lacks_parameters(environment, class) {
+                continue;
+            }
             for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
                 let Some(data_type) = of_class.get(parameter) else { continue };
                 let Some(fault) = fault_of(data_type, value, &known.aliases, text_of) else {
                     continue;
                 };
                 let it = ClassUse { source, class, parameter: Some(parameter), environment };
-                if let Some(user) = it.user(hierarchy) {
+                if let Some(user) = it.user(context) {
                     // A place takes a walk over all values of the group, and most of many findings are not kept.
                     findings.add_with(source, Kind::ParameterType.severity(), || {
                         let found = report(&it, &fault, &known.aliases, context)?;

@@ -90,6 +90,9 @@ fn inherited(
     let hierarchy = context.hierarchy;
     let nearest =
         ancestors(hierarchy, index).find_map(|it| Some((it, own(hierarchy.group(it), setting)?)));
+    if !context.incomplete.know_values(hierarchy, index, nearest.map(|(by, _)| by)) {
+        return None;
+    }
     match (value, nearest) {
         (Value::Null, Some((by, Value::Null))) => Some(Redundancy::Removed(by)),
         (Value::Null, None) if !is_too_deep(hierarchy, index) => Some(Redundancy::Nothing),

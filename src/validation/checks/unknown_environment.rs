@@ -45,7 +45,12 @@ fn unknown<'h>(context: &CheckContext<'h>) -> Vec<Unknown<'h>> {
         let known = found.entry(name).and_modify(|it| it.others += 1);
         known.or_insert(Unknown { name, first: index, others: 0 });
     }
-    found.into_values().collect()
+    // A group whose environment is not known has one that no other group has, and that is not written anywhere.
+    let is_written = |it: &Unknown<'_>| {
+        let written = context.places.of(context.hierarchy.group(it.first).id);
+        written.is_none_or(|it| it.environment().is_some())
+    };
+    found.into_values().filter(is_written).collect()
 }
 
 /// Reports an environment at the first group that names it.
@@ -61,6 +66,8 @@ fn report(it: &Unknown<'_>, context: &CheckContext<'_>) -> Option<Diagnostic> {
     let known = context.catalogues.files.keys().map(EnvironmentName::as_str);
     let help = match closest(it.name.as_str(), known.chain(["production"])) {
         Some(similar) => format!("did you mean `{similar}`?"),
+        // It may be the one whose name could not be read.
+        None if context.catalogues.has_nameless => return None,
         None => format!(
             "correct the name; if the environment exists, add the file `{}.yaml` with `name: {}` to the directory of environments",
             it.name, it.name

@@ -1,7 +1,10 @@
 //! Groups that no test expects.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::super::gather::are_warnings;
+use super::super::reading::{FileParts, FileReading};
 use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind};
 
@@ -12,6 +15,14 @@ pub(super) const CHECK: Check =
 /// which nodes are in it. What the nodes of tests reach beyond is what `clade test --coverage` measures.
 fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
     let Some(severity) = context.policy.groups.untested_groups.severity() else { return };
+    // A file with errors may have had the tests.
+    let is_lost = |it: &Arc<FileReading>| {
+        let may_have_tests = matches!(it.parts, FileParts::Tests(_) | FileParts::Nothing);
+        may_have_tests && !are_warnings(&it.diagnostics)
+    };
+    if context.places.readings.remarked().iter().any(is_lost) {
+        return;
+    }
     let tests = context.places.readings.iter().flat_map(|it| it.tests());
     let expected: HashSet<&str> =
         tests.flat_map(|it| it.expect.groups.iter().flatten()).map(String::as_str).collect();

@@ -628,3 +628,38 @@ fn many_violations_and_unknown_keys_take_a_bounded_time_and_memory() {
     // Alone it takes 8 s; other threads take part, so their time on the clock is what counts.
     assert!(start.elapsed() < std::time::Duration::from_mins(5), "{:?}", start.elapsed());
 }
+
+#[test]
+fn values_of_a_group_with_errors_are_held_to_their_schemas() {
+    let found = |group: &str| {
+        let schemas = "schemas: {group: g.json, variables: v.json, classes: {c: c.json}}\n";
+        report(&[
+            ("clade.yaml", schemas),
+            ("g.json", r#"{"required": ["description"]}"#),
+            ("v.json", r#"{"required": ["x"], "properties": {"x": {"type": "integer"}}}"#),
+            ("c.json", r#"{"required": ["p"]}"#),
+            ("groups/a.yaml", group),
+        ])
+    };
+    insta::assert_snapshot!(found("name: A\nfoo: 1\nvariables: {x: text}\nclasses: {c: {q: 1}, D: {}}\n"), @r"
+    groups/a.yaml:2:1 schema-violation: unknown key `foo` in a group
+       help: the keys are `name`, `id`, `parent`, `environment`, `environment_trumps`, `description`, `rule`, `pinned`, `classes`, `variables`, `config_data`
+    groups/a.yaml:3:16 schema-violation: `x`: expected an integer, found the string `text`
+       at v.json:1:42 asked for by #/properties/x/type
+    groups/a.yaml:4:22 schema-violation: `D` is not a class name: its segments start with a lowercase letter and go on with lowercase letters, digits and underscores
+    ");
+    let without_p = found("name: A\nid: zz\nvariables: {y: yes}\nclasses: {c: {q: 1}}\n");
+    assert_eq!(without_p.matches("asked for by").count(), 1, "{without_p}");
+    let rows = [
+        "name: A\nid: zz\nvariables: {y: 1, <<: {x: 1}}\n",
+        "name: A\nid: zz\nvariables: {y: 1}\nvariables: {x: 1}\n",
+        "name: A\nid: zz\nvariables: {y: 1, facts: 1}\n",
+        "name: A\nid: zz\nclasses: {c: [p]}\n",
+        "name: A\nid: zz\nclasses: {c: {q: 1, q: 2}}\n",
+        "name: A\nid: zz\n",
+    ];
+    each_row(rows, |text| {
+        let found = found(text);
+        assert!(!found.contains("asked for by"), "{text}{found}");
+    });
+}
