@@ -86,11 +86,15 @@ impl UsedLists {
         new.keys().find_map(|CrlSeries { issuer, .. }| {
             let (_, this) = newest(new, issuer)?;
             let (series, that) = newest(&self.newest, issuer)?;
-            let is_older = match new.contains_key(series) {
-                true => this.issued_at < that.issued_at,
-                false => this.issued_at <= that.issued_at,
-            };
-            is_older.then(|| this.refused_after(&time(this.issued_at), &time(that.issued_at)))
+            if this.issued_at < that.issued_at {
+                return Some(this.refused_after(&time(this.issued_at), &time(that.issued_at)));
+            }
+            (this.issued_at == that.issued_at && !new.contains_key(series)).then(|| {
+                let (name, issued) = (&that.name, time(that.issued_at));
+                format!(
+                    "the revocation list of `{name}` that was issued at {issued} is gone, and none is newer: add it, or restart the daemon to do without it"
+                )
+            })
         })
     }
 
