@@ -45,7 +45,7 @@ impl VerifiedCommit {
         self.signer.as_ref()
     }
 
-    /// Returns what the files of keys contained before it was verified.
+    /// Returns what the files of keys contained by which it was verified.
     pub(super) fn keys(&self) -> &KeyFiles {
         &self.keys
     }
@@ -135,7 +135,7 @@ impl Verifier {
         // The history of a verified commit does not change; the keys may, and when its own signature is valid.
         let keys = self.verification.key_files();
         let signer = if self.verified.lock().has(&keys, commit) {
-            self.signer_of(repository, commit)?
+            self.check(&keys, repository, commit, Base::Trusted)?
         } else {
             let KnownCommits { named, readable: known } = self.known(repository, commit)?;
             // Where commits have answered and none of them is here, nothing vouches for what the commit contains.
@@ -143,13 +143,8 @@ impl Verifier {
                 Trust::Begin if named == 0 => Base::Trusted,
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
-            let seen = |it| self.sightings(repository, it);
-            let checked = self.verification.check(repository, commit, base, &seen);
-            let signer = checked.inspect_err(|fault| self.note_damage(fault))?;
-            // Keys that changed meanwhile may have verified one commit and not another.
-            if self.verification.key_files() == keys {
-                self.verified.lock().insert(keys.clone(), commit);
-            }
+            let signer = self.check(&keys, repository, commit, base)?;
+            self.verified.lock().insert(keys.clone(), commit);
             signer
         };
         Ok(VerifiedCommit { id: commit, signer, keys })
@@ -171,8 +166,21 @@ impl Verifier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Option<Signer>, SignatureFault> {
+        if self.mode() == VerifyMode::Off {
+            return Ok(None);
+        }
+        self.check(&self.verification.key_files(), repository, commit, Base::Trusted)
+    }
+
+    fn check(
+        &self,
+        keys: &KeyFiles,
+        repository: &Repository,
+        commit: CommitId,
+        base: Base<'_>,
+    ) -> Result<Option<Signer>, SignatureFault> {
         let seen = |it| self.sightings(repository, it);
-        let checked = self.verification.check(repository, commit, Base::Trusted, &seen);
+        let checked = self.verification.check(keys, repository, commit, base, &seen);
         checked.inspect_err(|fault| self.note_damage(fault))
     }
 
