@@ -8,13 +8,14 @@ use rayon::ThreadPool;
 
 use super::activator::{Activator, count_findings};
 use super::journal::{Event, Stage};
+use super::live_recovery::LiveRecovery;
 use super::outcome::{BuildError, Outcome, Rejected};
 use super::recorder::Recorder;
 use super::refetch::refetch_if_due;
 use super::shared_state::SharedState;
 use super::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use super::source::Source;
-use super::state::{BuildJob, Cause, SourceKind, Withheld, reason_of};
+use super::state::{BuildJob, Cause, ReconcileState, SourceKind, Withheld, reason_of};
 use super::status::{FailedCommit, Reason};
 use super::supervise::supervised;
 use super::trigger::Trigger;
@@ -44,10 +45,16 @@ impl Builder {
     /// Builds candidates until the daemon stops.
     pub(super) fn run(&self) {
         loop {
-            if self.state.wait_while(|it| !it.stopping && !it.has_pending()).stopping {
+            let has_work = |it: &ReconcileState| it.has_pending() || it.has_recovery();
+            if self.state.wait_while(|it| !it.stopping && !has_work(it)).stopping {
                 return;
             }
-            let build = || supervised("builder", || self.build_candidate());
+            let build = || {
+                supervised("builder", || {
+                    self.build_candidate();
+                    self.recover_live();
+                })
+            };
             // Agents wait for the first commit that is live.
             let answers = self.state.lock().active.is_some();
             let built = match answers.then(|| BUILDERS.as_ref()) {
@@ -87,6 +94,19 @@ impl Builder {
                 self.reject_signature(job.commit, fault);
                 self.fall_back_if_resumed(&repository, job.commit);
             }
+        }
+    }
+
+    /// Makes the commit live that was so before the restart, if keys that changed since allow it and none is live.
+    fn recover_live(&self) {
+        let Some(commit) = self.state.lock().take_recovery() else { return };
+        let Ok(repository) = self.source.repository() else { return };
+        let (verifier, store, activator) = (&self.verifier, &self.store, &self.activator);
+        let recovery = LiveRecovery { verifier, store, activator };
+        if let Err(fault) = recovery.run(&repository, commit) {
+            tracing::error!(%commit, reason = %fault, "the commit that was live before the restart is not live now");
+            self.state.lock().note_unrecovered(commit, fault);
+            self.state.notify();
         }
     }
 

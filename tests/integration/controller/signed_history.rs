@@ -431,3 +431,53 @@ fn the_status_says_what_is_wrong_with_a_signature_now() {
     assert!(said.ends_with("it is not in the file of allowed signers"), "{said}");
     assert_eq!(live(&daemon), Some(first));
 }
+
+/// Returns what the condition `Ready` says.
+fn readiness(daemon: &Daemon) -> String {
+    let status = daemon.get("/controller/status").json();
+    let conditions = status["conditions"].as_array().unwrap().iter();
+    let ready = conditions.clone().find(|it| it["type"] == "Ready").unwrap();
+    ready["message"].as_str().unwrap().to_owned()
+}
+
+/// Adds a commit that is signed and not valid.
+fn commit_invalid(keys: &Keys, name: &str, key: &Path) -> String {
+    let groups = keys.signed.path().join("repository/groups");
+    std::fs::write(groups.join("invalid.yaml"), "name: invalid\nparent: nowhere\n").unwrap();
+    keys.commit(name, key)
+}
+
+#[test]
+fn the_commit_of_before_the_restart_answers_when_its_key_is_back() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let last = keys.commit("last", &keys.ada);
+    let daemon = keys.follow();
+    wait_for(&daemon, &last);
+    let head = commit_invalid(&keys, "head", &keys.eve);
+    let is_rejected =
+        |it: &Daemon| it.get("/controller/status").json()["last_failed"]["commit"] == head.as_str();
+    daemon.wait_until("the head is rejected", is_rejected);
+    assert_eq!(daemon.terminate(), 0);
+    keys.allow(&[&keys.eve]);
+    let daemon = keys.follow();
+    daemon.wait_until("the head is rejected", is_rejected);
+    assert!(readiness(&daemon).contains(&format!("the commit {last} is signed by the key")));
+    std::fs::remove_file(keys.signed.path().join("allowed")).unwrap();
+    daemon.wait_until("the status says why now", |it| readiness(it).contains("No such file"));
+    assert_eq!(live(&daemon), None);
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &last);
+    daemon.wait_until("the head stays rejected", is_rejected);
+    assert!(is_verified(&daemon) && readiness(&daemon).starts_with("serving"));
+    // Also where the remote cannot be fetched.
+    assert_eq!(daemon.terminate(), 0);
+    keys.allow(&[&keys.eve]);
+    let at = |name: &str| keys.signed.path().join(name);
+    std::fs::rename(at("repository"), at("away")).unwrap();
+    let daemon = keys.follow();
+    daemon.wait_until("the fetch fails", |it| has(it, "FetchFailed"));
+    assert_eq!(live(&daemon), None);
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &last);
+}
