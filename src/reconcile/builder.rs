@@ -19,7 +19,7 @@ use super::state::{BuildJob, Cause, ReconcileState, SourceKind, Withheld, reason
 use super::status::{FailedCommit, Reason};
 use super::supervise::supervised;
 use super::trigger::Trigger;
-use super::verifier::{Trust, VerifiedCommit, Verifier};
+use super::verifier::{FallbackSearch, Trust, VerifiedCommit, Verifier};
 use crate::git::{ReadError, Repository, SignatureFault};
 use crate::model::CommitId;
 use crate::priority;
@@ -91,8 +91,12 @@ impl Builder {
             }
             Err(fault) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
+                // Of a commit whose keys cannot be read nothing is known: older ones must not take its place.
+                let is_decided = !matches!(fault, SignatureFault::UnreadableKeys { .. });
                 self.reject_signature(job.commit, fault);
-                self.fall_back_if_resumed(&repository, job.commit);
+                if is_decided {
+                    self.fall_back_if_resumed(&repository, job.commit);
+                }
             }
         }
     }
@@ -174,33 +178,55 @@ impl Builder {
     }
 
     /// Activates the newest valid commit behind a rejected head, if an operator resumed: also while the
-    /// head was being built.
+    /// head was being built. Where keys change meanwhile, it is searched again.
     fn fall_back_if_resumed(&self, repository: &Repository, head: CommitId) {
+        let is_wanted = || {
+            let state = self.state.lock();
+            state.is_wanted(head) && state.falls_back(head)
+        };
+        while is_wanted() {
+            match self.fall_back(repository, head) {
+                Err(Withheld::KeysChanged) => {}
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Activates the newest valid commit behind a rejected head, if there is one and nothing withholds it. A commit about
+    /// which nothing is known ends the search: an older one must not take its place.
+    fn fall_back(&self, repository: &Repository, head: CommitId) -> Result<(), Withheld> {
         /// More rejected commits in a row than a branch ever has.
         const LONGEST: usize = 100;
-        let (falls_back, live) = {
-            let state = self.state.lock();
-            (state.falls_back(head), state.live())
-        };
-        if !falls_back {
-            return;
-        }
-        self.verifier.note_fallback();
+        let live = self.state.lock().live();
+        // The search is done again where the keys are others than those by which it was done.
+        let keys = self.verifier.keys();
+        // A fetch may have mended what could not be read. If it has not, older commits answer.
+        let was_interrupted = self.verifier.is_fallback_interrupted();
+        self.verifier.note_fallback(FallbackSearch::Ended(keys.clone()));
         let behind = repository.readable_log(head, LONGEST);
-        let older = behind.into_iter().skip(1).take_while(|it| Some(*it) != live);
-        for commit in older {
-            let verified = self.verifier.verify(repository, commit, Trust::Begin);
-            let Ok(verified) = verified else { continue };
+        for commit in behind.into_iter().skip(1).take_while(|it| Some(*it) != live) {
+            let verified = match self.verifier.verify_by(&keys, repository, commit, Trust::Begin) {
+                Ok(verified) => verified,
+                Err(error @ SignatureFault::UnreadableKeys { .. }) => {
+                    tracing::warn!(%commit, %error, "the newest valid commit is searched again when keys change");
+                    return Ok(());
+                }
+                Err(error @ SignatureFault::UnreadableCommit { .. }) if !was_interrupted => {
+                    tracing::warn!(%commit, %error, "the newest valid commit is searched again after the next fetch");
+                    self.verifier.note_fallback(FallbackSearch::Interrupted);
+                    return Ok(());
+                }
+                Err(_) => continue,
+            };
             let built = self.store.build(repository, &verified);
             let Ok(Outcome::Valid(snapshot)) = built else { continue };
             let cause = Cause::Fallback(head);
             let activated = self.activator.activate(repository, snapshot, cause, Instant::now());
-            if let Err(withheld) = activated {
-                // Where keys changed, the next fetch has the head built again, and this is searched again.
+            return activated.inspect_err(|withheld| {
                 tracing::info!(%commit, %withheld, "the newest valid commit is not made live");
-            }
-            return;
+            });
         }
+        Ok(())
     }
 
     /// Returns whether a commit and its history can be read, whatever their signatures are.
@@ -247,7 +273,7 @@ impl Builder {
         let why = "building it made the daemon panic, which is a defect of Clade: see its log";
         self.reject(FailedCommit::as_a_whole(commit, Stage::Load, &why), Reason::Panicked);
         // Else a resume that waits has it built again with each fetch.
-        self.verifier.note_fallback();
+        self.verifier.note_fallback(FallbackSearch::Ended(self.verifier.keys()));
     }
 
     fn reject_signature(&self, commit: CommitId, fault: SignatureFault) {

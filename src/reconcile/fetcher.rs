@@ -310,7 +310,7 @@ impl Fetcher {
             let rejected = state.signature_fault(head).cloned();
             (rejected, state.held() == Some(head), state.lacks_fallback(head))
         };
-        if lacks_fallback && self.verifier.has_other_keys_for_fallback() {
+        if lacks_fallback && self.verifier.is_fallback_due() {
             return true;
         }
         if rejected.is_none() && !is_held {

@@ -69,8 +69,17 @@ pub(super) struct Verifier {
     live: Arc<LiveSnapshots>,
     state: Arc<SharedState>,
     verified: Mutex<VerifiedHistories>,
-    /// The keys by which a resume last looked for a valid commit.
-    fallback_keys: Mutex<KeyFiles>,
+    /// How a resume last searched for a valid commit.
+    fallback: Mutex<FallbackSearch>,
+}
+
+/// How a search for the newest valid commit ended.
+#[derive(Debug)]
+pub(super) enum FallbackSearch {
+    /// By these keys, whatever it found: others may lead to another commit.
+    Ended(KeyFiles),
+    /// At a commit that could not be read, and that the next fetch may mend.
+    Interrupted,
 }
 
 /// Commits whose whole history is verified. Anyone may have asked for them, and few were live, so they count only as
@@ -110,8 +119,8 @@ impl Verifier {
         live: Arc<LiveSnapshots>,
         state: Arc<SharedState>,
     ) -> Self {
-        let (verified, fallback_keys) = (Mutex::default(), Mutex::default());
-        Self { verification, recorder, live, state, verified, fallback_keys }
+        let fallback = Mutex::new(FallbackSearch::Ended(KeyFiles::default()));
+        Self { verification, recorder, live, state, verified: Mutex::default(), fallback }
     }
 
     pub(super) fn mode(&self) -> VerifyMode {
@@ -129,13 +138,35 @@ impl Verifier {
         commit: CommitId,
         trust: Trust,
     ) -> Result<VerifiedCommit, SignatureFault> {
+        self.verify_by(&self.keys(), repository, commit, trust)
+    }
+
+    /// Returns what the files of keys contain, if signatures are demanded.
+    pub(super) fn keys(&self) -> KeyFiles {
+        match self.mode() {
+            VerifyMode::Off => KeyFiles::default(),
+            VerifyMode::Head | VerifyMode::Range => self.verification.key_files(),
+        }
+    }
+
+    /// Verifies a commit by what the files of keys contained.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::verify`].
+    pub(super) fn verify_by(
+        &self,
+        keys: &KeyFiles,
+        repository: &Repository,
+        commit: CommitId,
+        trust: Trust,
+    ) -> Result<VerifiedCommit, SignatureFault> {
         if self.mode() == VerifyMode::Off {
             return Ok(VerifiedCommit { id: commit, signer: None, keys: KeyFiles::default() });
         }
         // The history of a verified commit does not change; the keys may, and when its own signature is valid.
-        let keys = self.verification.key_files();
-        let signer = if self.verified.lock().has(&keys, commit) {
-            self.check(&keys, repository, commit, Base::Trusted)?
+        let signer = if self.verified.lock().has(keys, commit) {
+            self.check(keys, repository, commit, Base::Trusted)?
         } else {
             let KnownCommits { named, readable: known } = self.known(repository, commit)?;
             // Where commits have answered and none of them is here, nothing vouches for what the commit contains.
@@ -143,16 +174,16 @@ impl Verifier {
                 Trust::Begin if named == 0 => Base::Trusted,
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
-            let signer = self.check(&keys, repository, commit, base)?;
+            let signer = self.check(keys, repository, commit, base)?;
             self.verified.lock().insert(keys.clone(), commit);
             signer
         };
-        Ok(VerifiedCommit { id: commit, signer, keys })
+        Ok(VerifiedCommit { id: commit, signer, keys: keys.clone() })
     }
 
     /// Returns whether the files of keys still contain what they did.
     pub(super) fn are_current(&self, keys: &KeyFiles) -> bool {
-        self.mode() == VerifyMode::Off || self.verification.key_files() == *keys
+        self.keys() == *keys
     }
 
     /// Returns who signed the live commit, whatever its history: a key may have been removed since
@@ -166,10 +197,7 @@ impl Verifier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Option<Signer>, SignatureFault> {
-        if self.mode() == VerifyMode::Off {
-            return Ok(None);
-        }
-        self.check(&self.verification.key_files(), repository, commit, Base::Trusted)
+        self.check(&self.keys(), repository, commit, Base::Trusted)
     }
 
     fn check(
@@ -184,15 +212,23 @@ impl Verifier {
         checked.inspect_err(|fault| self.note_damage(fault))
     }
 
-    /// Notes by which keys a resume searches for a valid commit.
-    pub(super) fn note_fallback(&self) {
-        *self.fallback_keys.lock() = self.verification.key_files();
+    /// Notes how a resume searched for a valid commit.
+    pub(super) fn note_fallback(&self, search: FallbackSearch) {
+        *self.fallback.lock() = search;
     }
 
-    /// Returns whether the keys have changed since a resume searched for a valid commit.
-    pub(super) fn has_other_keys_for_fallback(&self) -> bool {
-        self.mode() != VerifyMode::Off
-            && *self.fallback_keys.lock() != self.verification.key_files()
+    /// Returns whether a resume last came to a commit that could not be read when it searched for a valid one.
+    pub(super) fn is_fallback_interrupted(&self) -> bool {
+        matches!(*self.fallback.lock(), FallbackSearch::Interrupted)
+    }
+
+    /// Returns whether a resume is to search for a valid commit again: keys have changed, or a commit could not be read.
+    pub(super) fn is_fallback_due(&self) -> bool {
+        let ended = match &*self.fallback.lock() {
+            FallbackSearch::Ended(keys) => keys.clone(),
+            FallbackSearch::Interrupted => return true,
+        };
+        ended != self.keys()
     }
 
     /// Has the next fetch fetch everything again if objects are damaged.
