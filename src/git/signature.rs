@@ -1,22 +1,25 @@
 //! Signatures of commits, and whether their keys are allowed.
 //!
 //! The keys come from files of the operator, never from the watched tree. They are read once for each check of a commit
-//! and its history, so that one content decides about all of it, and again for the next: removing a key takes effect at
-//! once.
+//! and its history, so that one content decides about all of it, and again for the next: removing a key takes effect
+//! with the next check, as soon as its file is stable.
 
 mod openpgp;
 mod signed;
 mod ssh;
+mod watched_keys;
 
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use self::signed::Signed;
+use self::watched_keys::KeyText;
 use super::repository::Repository;
 use crate::config::read_bounded_text;
 use crate::model::CommitId;
 
 pub use signed::{SeenAt, Sightings, SignatureFault, Signer};
+pub use watched_keys::{KeyFiles, WatchedKeys};
 
 /// Whose commits may be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,16 +54,6 @@ impl VerifyMode {
         }
     }
 }
-
-/// What the files of keys contain: verdicts by one content say nothing of another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyFiles {
-    allowed_signers: Option<KeyText>,
-    openpgp_keys: Option<KeyText>,
-}
-
-/// What a file of keys contains, or why it cannot be read.
-type KeyText = Result<String, String>;
 
 /// What need not be verified again.
 #[derive(Clone, Copy, Debug)]
@@ -98,13 +91,9 @@ impl Verification {
         Ok(Some(signer))
     }
 
-    /// Returns what the files of keys contain now.
-    pub fn key_files(&self) -> KeyFiles {
-        let text = |path: &Option<PathBuf>| path.as_deref().map(read_keys);
-        KeyFiles {
-            allowed_signers: text(&self.allowed_signers),
-            openpgp_keys: text(&self.openpgp_keys),
-        }
+    /// Watches the files of keys.
+    pub fn watch_keys(&self) -> WatchedKeys {
+        WatchedKeys::new(self.allowed_signers.as_deref(), self.openpgp_keys.as_deref())
     }
 }
 
@@ -184,10 +173,6 @@ fn newest(repository: &Repository, commits: &[CommitId]) -> Vec<CommitId> {
 
 fn read_text(path: &Path) -> Result<String, String> {
     read_bounded_text(path).map_err(|error| error.to_string())
-}
-
-fn read_keys(path: &Path) -> KeyText {
-    read_text(path).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
 fn text_of<'k>(

@@ -16,7 +16,7 @@ use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use crate::git::{
     Base, CommitPresence, KeyFiles, ObjectFault, Repository, Sightings, SignatureFault, Signer,
-    Verification, VerifyMode,
+    Verification, VerifyMode, WatchedKeys,
 };
 use crate::model::CommitId;
 
@@ -65,6 +65,7 @@ pub(super) enum Trust {
 #[derive(Debug)]
 pub(super) struct Verifier {
     verification: Verification,
+    keys: WatchedKeys,
     recorder: Arc<Recorder>,
     live: Arc<LiveSnapshots>,
     state: Arc<SharedState>,
@@ -120,7 +121,8 @@ impl Verifier {
         state: Arc<SharedState>,
     ) -> Self {
         let fallback = Mutex::new(FallbackSearch::Ended(KeyFiles::default()));
-        Self { verification, recorder, live, state, verified: Mutex::default(), fallback }
+        let (keys, verified) = (verification.watch_keys(), Mutex::default());
+        Self { verification, keys, recorder, live, state, verified, fallback }
     }
 
     pub(super) fn mode(&self) -> VerifyMode {
@@ -141,11 +143,11 @@ impl Verifier {
         self.verify_by(&self.keys(), repository, commit, trust)
     }
 
-    /// Returns what the files of keys contain, if signatures are demanded.
+    /// Returns what the files of keys contain, if signatures are demanded. Blocking, while one of them changes.
     pub(super) fn keys(&self) -> KeyFiles {
         match self.mode() {
             VerifyMode::Off => KeyFiles::default(),
-            VerifyMode::Head | VerifyMode::Range => self.verification.key_files(),
+            VerifyMode::Head | VerifyMode::Range => self.keys.read(),
         }
     }
 
@@ -181,9 +183,9 @@ impl Verifier {
         Ok(VerifiedCommit { id: commit, signer, keys: keys.clone() })
     }
 
-    /// Returns whether the files of keys still contain what they did.
+    /// Returns whether the files of keys still contain what they did, and none of them is changing.
     pub(super) fn are_current(&self, keys: &KeyFiles) -> bool {
-        self.keys() == *keys
+        self.mode() == VerifyMode::Off || self.keys.are_current(keys)
     }
 
     /// Returns who signed the live commit, whatever its history: a key may have been removed since

@@ -59,7 +59,7 @@ fn one_content_of_the_keys_decides_about_a_whole_history() {
         allow(&allowed, if it == head { &both } else { &both[..1] });
         Sightings::new(std::iter::empty(), Timestamp::now())
     };
-    let keys = verification.key_files();
+    let keys = verification.watch_keys().read();
     let checked = verification.check(&keys, &repository, head, Base::Verified(&[first]), &seen);
     let fault = checked.unwrap_err().to_string();
     assert!(fault.starts_with(&format!("the commit {hidden} is signed by the key")), "{fault}");
