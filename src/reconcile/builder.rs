@@ -127,8 +127,10 @@ impl Builder {
         let is_wanted = || self.state.lock().is_wanted(commit);
         match self.store.build_while(repository, verified, &is_wanted) {
             Ok(Outcome::Valid(snapshot)) => {
-                self.metrics.count_build(BuildOutcome::Live, began.elapsed());
-                self.activate(repository, snapshot, trigger, since);
+                let elapsed = began.elapsed();
+                if let Some(built) = self.activate(repository, snapshot, trigger, since) {
+                    self.metrics.count_build(built, elapsed);
+                }
             }
             Ok(Outcome::Rejected(rejected)) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
@@ -151,25 +153,36 @@ impl Builder {
         }
     }
 
-    /// Makes a valid commit live, unless something withholds it.
+    /// Makes a valid commit live, unless something withholds it. Returns what became of it, if that is decided.
     fn activate(
         &self,
         repository: &Repository,
         snapshot: VerifiedSnapshot,
         trigger: Trigger,
         since: Instant,
-    ) {
+    ) -> Option<BuildOutcome> {
         let commit = snapshot.commit();
-        match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
-            Ok(()) | Err(Withheld::Stopping) => {}
-            Err(Withheld::Superseded(by)) => self.note_superseded(commit, by),
-            Err(Withheld::KeysChanged) => self.state.lock().retry_build(commit),
-            Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
-                tracing::info!(%commit, "the commit is valid and held");
-            }
-        }
+        let built =
+            match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
+                Ok(()) => Some(BuildOutcome::Live),
+                Err(Withheld::Stopping) => None,
+                Err(Withheld::Superseded(by)) => {
+                    self.note_superseded(commit, by);
+                    Some(BuildOutcome::Superseded)
+                }
+                // It is verified and counted again.
+                Err(Withheld::KeysChanged) => {
+                    self.state.lock().retry_build(commit);
+                    None
+                }
+                Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
+                    tracing::info!(%commit, "the commit is valid and held");
+                    Some(BuildOutcome::Held)
+                }
+            };
         // A writer may wait for the decision, whatever it is.
         self.state.notify();
+        built
     }
 
     fn note_superseded(&self, commit: CommitId, by: CommitId) {

@@ -246,6 +246,8 @@ fn a_key_that_is_removed_while_its_commit_is_built_counts_no_more() {
     let lines = daemon.log_lines();
     let says = |what: &str| lines.iter().any(|it| it.contains(what) && it.contains(&many));
     assert!(says("keys changed since the commit was verified") && !says("the commit is live"));
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("clade_snapshot_builds_total{result=\"live\"} 1\n"), "{metrics}");
 }
 
 #[test]
