@@ -61,7 +61,7 @@ pub use repository::{
     ResolveError, RevisionError, RevisionFault, StagedEntry,
 };
 pub use signature::{
-    Base, KeyFiles, Sightings, SignatureFault, Signer, Verification, VerifyMode,
+    Base, KeyFiles, Sightings, SignatureFault, Signer, Verification, VerifyMode, WatchedKeys,
     check_allowed_signers, check_openpgp_keys,
 };
 pub use transport::{check_known_hosts, check_private_key};

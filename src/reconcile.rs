@@ -35,6 +35,7 @@ mod build_queue;
 mod builder;
 mod fetcher;
 mod live;
+mod live_recovery;
 mod outcome;
 mod schedule;
 mod snapshot_store;

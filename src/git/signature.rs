@@ -1,21 +1,25 @@
 //! Signatures of commits, and whether their keys are allowed.
 //!
-//! The keys come from files of the operator, never from the watched tree, and are read again at
-//! each check: removing a key takes effect at once.
+//! The keys come from files of the operator, never from the watched tree. They are read once for each check of a commit
+//! and its history, so that one content decides about all of it, and again for the next: removing a key takes effect
+//! with the next check, as soon as its file is stable.
 
 mod openpgp;
 mod signed;
 mod ssh;
+mod watched_keys;
 
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use self::signed::Signed;
+use self::watched_keys::KeyText;
 use super::repository::Repository;
 use crate::config::read_bounded_text;
 use crate::model::CommitId;
 
 pub use signed::{SeenAt, Sightings, SignatureFault, Signer};
+pub use watched_keys::{KeyFiles, WatchedKeys};
 
 /// Whose commits may be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,10 +55,6 @@ impl VerifyMode {
     }
 }
 
-/// What the files of keys contain, or why they cannot be read: verdicts by one content say nothing of another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyFiles([Option<Result<String, String>>; 2]);
-
 /// What need not be verified again.
 #[derive(Clone, Copy, Debug)]
 pub enum Base<'a> {
@@ -65,7 +65,7 @@ pub enum Base<'a> {
 }
 
 impl Verification {
-    /// Checks the signatures that the mode asks for; without any, there is no signer.
+    /// Checks the signatures that the mode asks for by what the files of keys contained; without any, there is no signer.
     ///
     /// The commit itself must be signed in either mode. With [`VerifyMode::Range`] so must every
     /// commit in its history that no verified commit has in its own: the side branches of merges too.
@@ -75,6 +75,7 @@ impl Verification {
     /// Returns the fault of the first commit, newest first, without a signature of an allowed key.
     pub fn check(
         &self,
+        keys: &KeyFiles,
         repository: &Repository,
         head: CommitId,
         base: Base<'_>,
@@ -83,13 +84,20 @@ impl Verification {
         if self.mode == VerifyMode::Off {
             return Ok(None);
         }
-        let signer = self.signer_of(repository, head, seen)?;
+        let signer = keys.signer_of(repository, head, seen)?;
         if let (VerifyMode::Range, Base::Verified(verified)) = (self.mode, base) {
-            self.check_history(repository, head, verified, seen)?;
+            keys.check_history(repository, head, verified, seen)?;
         }
         Ok(Some(signer))
     }
 
+    /// Watches the files of keys.
+    pub fn watch_keys(&self) -> WatchedKeys {
+        WatchedKeys::new(self.allowed_signers.as_deref(), self.openpgp_keys.as_deref())
+    }
+}
+
+impl KeyFiles {
     /// Checks the signatures of the commits that a commit has in its history and no verified one has.
     fn check_history(
         &self,
@@ -115,18 +123,8 @@ impl Verification {
         Ok(())
     }
 
-    /// Returns what the files of keys contain now.
-    pub fn key_files(&self) -> KeyFiles {
-        let text = |path: &Option<PathBuf>| path.as_deref().map(read_text);
-        KeyFiles([text(&self.allowed_signers), text(&self.openpgp_keys)])
-    }
-
-    /// Returns who signed a commit.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error unless the key is allowed.
-    pub fn signer_of(
+    /// Returns who signed a commit, or an error unless the key is allowed.
+    fn signer_of(
         &self,
         repository: &Repository,
         commit: CommitId,
@@ -134,11 +132,9 @@ impl Verification {
     ) -> Result<Signer, SignatureFault> {
         let signed = Signed::read(repository, commit, seen)?;
         if signed.signature.contains("-----BEGIN SSH SIGNATURE-----") {
-            let text = read_keys(self.allowed_signers.as_deref(), &signed, "SSH")?;
-            ssh::check(&signed, &text)
+            ssh::check(&signed, text_of(self.allowed_signers.as_ref(), &signed, "SSH")?)
         } else {
-            let text = read_keys(self.openpgp_keys.as_deref(), &signed, "OpenPGP")?;
-            openpgp::check(&signed, &text)
+            openpgp::check(&signed, text_of(self.openpgp_keys.as_ref(), &signed, "OpenPGP")?)
         }
     }
 }
@@ -179,15 +175,20 @@ fn read_text(path: &Path) -> Result<String, String> {
     read_bounded_text(path).map_err(|error| error.to_string())
 }
 
-fn read_keys(
-    path: Option<&Path>,
+fn text_of<'k>(
+    keys: Option<&'k KeyText>,
     signed: &Signed<'_>,
     sort: &str,
-) -> Result<String, SignatureFault> {
-    let Some(path) = path else {
-        let reason = format!("no {sort} keys are configured");
-        return Err(signed.not_allowed(format!("of an {sort} signature"), reason));
-    };
-    read_text(path)
-        .map_err(|error| signed.unreadable_keys(format_args!("`{}`: {error}", path.display())))
+) -> Result<&'k str, SignatureFault> {
+    match keys {
+        Some(Ok(text)) => Ok(text),
+        Some(Err(reason)) => Err(signed.unreadable_keys(reason)),
+        None => {
+            let reason = format!("no {sort} keys are configured");
+            Err(signed.not_allowed(format!("of an {sort} signature"), reason))
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

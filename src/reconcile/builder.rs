@@ -8,17 +8,18 @@ use rayon::ThreadPool;
 
 use super::activator::{Activator, count_findings};
 use super::journal::{Event, Stage};
+use super::live_recovery::LiveRecovery;
 use super::outcome::{BuildError, Outcome, Rejected};
 use super::recorder::Recorder;
 use super::refetch::refetch_if_due;
 use super::shared_state::SharedState;
 use super::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use super::source::Source;
-use super::state::{BuildJob, Cause, SourceKind, Withheld, reason_of};
+use super::state::{BuildJob, Cause, ReconcileState, SourceKind, Withheld, reason_of};
 use super::status::{FailedCommit, Reason};
 use super::supervise::supervised;
 use super::trigger::Trigger;
-use super::verifier::{Trust, VerifiedCommit, Verifier};
+use super::verifier::{FallbackSearch, Trust, VerifiedCommit, Verifier};
 use crate::git::{ReadError, Repository, SignatureFault};
 use crate::model::CommitId;
 use crate::priority;
@@ -44,10 +45,16 @@ impl Builder {
     /// Builds candidates until the daemon stops.
     pub(super) fn run(&self) {
         loop {
-            if self.state.wait_while(|it| !it.stopping && !it.has_pending()).stopping {
+            let has_work = |it: &ReconcileState| it.has_pending() || it.has_recovery();
+            if self.state.wait_while(|it| !it.stopping && !has_work(it)).stopping {
                 return;
             }
-            let build = || supervised("builder", || self.build_candidate());
+            let build = || {
+                supervised("builder", || {
+                    self.build_candidate();
+                    self.recover_live();
+                })
+            };
             // Agents wait for the first commit that is live.
             let answers = self.state.lock().active.is_some();
             let built = match answers.then(|| BUILDERS.as_ref()) {
@@ -84,9 +91,26 @@ impl Builder {
             }
             Err(fault) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
+                // Of a commit whose keys cannot be read nothing is known: older ones must not take its place.
+                let is_decided = !matches!(fault, SignatureFault::UnreadableKeys { .. });
                 self.reject_signature(job.commit, fault);
-                self.fall_back_if_resumed(&repository, job.commit);
+                if is_decided {
+                    self.fall_back_if_resumed(&repository, job.commit);
+                }
             }
+        }
+    }
+
+    /// Makes the commit live that was so before the restart, if keys that changed since allow it and none is live.
+    fn recover_live(&self) {
+        let Some(commit) = self.state.lock().take_recovery() else { return };
+        let Ok(repository) = self.source.repository() else { return };
+        let (verifier, store, activator) = (&self.verifier, &self.store, &self.activator);
+        let recovery = LiveRecovery { verifier, store, activator };
+        if let Err(fault) = recovery.run(&repository, commit) {
+            tracing::error!(%commit, reason = %fault, "the commit that was live before the restart is not live now");
+            self.state.lock().note_unrecovered(commit, fault);
+            self.state.notify();
         }
     }
 
@@ -103,8 +127,10 @@ impl Builder {
         let is_wanted = || self.state.lock().is_wanted(commit);
         match self.store.build_while(repository, verified, &is_wanted) {
             Ok(Outcome::Valid(snapshot)) => {
-                self.metrics.count_build(BuildOutcome::Live, began.elapsed());
-                self.activate(repository, snapshot, trigger, since);
+                let elapsed = began.elapsed();
+                if let Some(built) = self.activate(repository, snapshot, trigger, since) {
+                    self.metrics.count_build(built, elapsed);
+                }
             }
             Ok(Outcome::Rejected(rejected)) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
@@ -127,25 +153,36 @@ impl Builder {
         }
     }
 
-    /// Makes a valid commit live, unless something withholds it.
+    /// Makes a valid commit live, unless something withholds it. Returns what became of it, if that is decided.
     fn activate(
         &self,
         repository: &Repository,
         snapshot: VerifiedSnapshot,
         trigger: Trigger,
         since: Instant,
-    ) {
+    ) -> Option<BuildOutcome> {
         let commit = snapshot.commit();
-        match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
-            Ok(()) | Err(Withheld::Stopping) => {}
-            Err(Withheld::Superseded(by)) => self.note_superseded(commit, by),
-            Err(Withheld::KeysChanged) => self.state.lock().retry_build(commit),
-            Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
-                tracing::info!(%commit, "the commit is valid and held");
-            }
-        }
+        let built =
+            match self.activator.activate(repository, snapshot, Cause::Followed(trigger), since) {
+                Ok(()) => Some(BuildOutcome::Live),
+                Err(Withheld::Stopping) => None,
+                Err(Withheld::Superseded(by)) => {
+                    self.note_superseded(commit, by);
+                    Some(BuildOutcome::Superseded)
+                }
+                // It is verified and counted again.
+                Err(Withheld::KeysChanged) => {
+                    self.state.lock().retry_build(commit);
+                    None
+                }
+                Err(Withheld::Pinned(_) | Withheld::Held | Withheld::Unread) => {
+                    tracing::info!(%commit, "the commit is valid and held");
+                    Some(BuildOutcome::Held)
+                }
+            };
         // A writer may wait for the decision, whatever it is.
         self.state.notify();
+        built
     }
 
     fn note_superseded(&self, commit: CommitId, by: CommitId) {
@@ -154,33 +191,55 @@ impl Builder {
     }
 
     /// Activates the newest valid commit behind a rejected head, if an operator resumed: also while the
-    /// head was being built.
+    /// head was being built. Where keys change meanwhile, it is searched again.
     fn fall_back_if_resumed(&self, repository: &Repository, head: CommitId) {
+        let is_wanted = || {
+            let state = self.state.lock();
+            state.is_wanted(head) && state.falls_back(head)
+        };
+        while is_wanted() {
+            match self.fall_back(repository, head) {
+                Err(Withheld::KeysChanged) => {}
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Activates the newest valid commit behind a rejected head, if there is one and nothing withholds it. A commit about
+    /// which nothing is known ends the search: an older one must not take its place.
+    fn fall_back(&self, repository: &Repository, head: CommitId) -> Result<(), Withheld> {
         /// More rejected commits in a row than a branch ever has.
         const LONGEST: usize = 100;
-        let (falls_back, live) = {
-            let state = self.state.lock();
-            (state.falls_back(head), state.live())
-        };
-        if !falls_back {
-            return;
-        }
-        self.verifier.note_fallback();
+        let live = self.state.lock().live();
+        // The search is done again where the keys are others than those by which it was done.
+        let keys = self.verifier.keys();
+        // A fetch may have mended what could not be read. If it has not, older commits answer.
+        let was_interrupted = self.verifier.is_fallback_interrupted();
+        self.verifier.note_fallback(FallbackSearch::Ended(keys.clone()));
         let behind = repository.readable_log(head, LONGEST);
-        let older = behind.into_iter().skip(1).take_while(|it| Some(*it) != live);
-        for commit in older {
-            let verified = self.verifier.verify(repository, commit, Trust::Begin);
-            let Ok(verified) = verified else { continue };
+        for commit in behind.into_iter().skip(1).take_while(|it| Some(*it) != live) {
+            let verified = match self.verifier.verify_by(&keys, repository, commit, Trust::Begin) {
+                Ok(verified) => verified,
+                Err(error @ SignatureFault::UnreadableKeys { .. }) => {
+                    tracing::warn!(%commit, %error, "the newest valid commit is searched again when keys change");
+                    return Ok(());
+                }
+                Err(error @ SignatureFault::UnreadableCommit { .. }) if !was_interrupted => {
+                    tracing::warn!(%commit, %error, "the newest valid commit is searched again after the next fetch");
+                    self.verifier.note_fallback(FallbackSearch::Interrupted);
+                    return Ok(());
+                }
+                Err(_) => continue,
+            };
             let built = self.store.build(repository, &verified);
             let Ok(Outcome::Valid(snapshot)) = built else { continue };
             let cause = Cause::Fallback(head);
             let activated = self.activator.activate(repository, snapshot, cause, Instant::now());
-            if let Err(withheld) = activated {
-                // Where keys changed, the next fetch has the head built again, and this is searched again.
+            return activated.inspect_err(|withheld| {
                 tracing::info!(%commit, %withheld, "the newest valid commit is not made live");
-            }
-            return;
+            });
         }
+        Ok(())
     }
 
     /// Returns whether a commit and its history can be read, whatever their signatures are.
@@ -227,7 +286,7 @@ impl Builder {
         let why = "building it made the daemon panic, which is a defect of Clade: see its log";
         self.reject(FailedCommit::as_a_whole(commit, Stage::Load, &why), Reason::Panicked);
         // Else a resume that waits has it built again with each fetch.
-        self.verifier.note_fallback();
+        self.verifier.note_fallback(FallbackSearch::Ended(self.verifier.keys()));
     }
 
     fn reject_signature(&self, commit: CommitId, fault: SignatureFault) {

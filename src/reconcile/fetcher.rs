@@ -199,6 +199,7 @@ impl Fetcher {
         let signed = live.and_then(|live| self.signed(repository, live));
         self.settle_pin(repository);
         self.verify_waiting(repository);
+        self.verify_unrecovered(repository);
         let ancestry = &RepositoryAncestry::of(repository);
         let visibility = &RepositoryAncestry::of(repository);
         let fetched = FetchedHead { began, head, ancestry, visibility, signed };
@@ -309,7 +310,7 @@ impl Fetcher {
             let rejected = state.signature_fault(head).cloned();
             (rejected, state.held() == Some(head), state.lacks_fallback(head))
         };
-        if lacks_fallback && self.verifier.has_other_keys_for_fallback() {
+        if lacks_fallback && self.verifier.is_fallback_due() {
             return true;
         }
         if rejected.is_none() && !is_held {
@@ -332,17 +333,31 @@ impl Fetcher {
         }
     }
 
-    /// Applies changes of the keys where the remote cannot be fetched: to the live commit, and to a candidate.
+    /// Applies changes of the keys to the commit that was live before the restart, where none is live: the builder makes
+    /// it live as soon as they allow it.
+    fn verify_unrecovered(&self, repository: &Repository) {
+        let Some(commit) = self.state.lock().unrecovered_by_keys() else { return };
+        let verdict = self.verifier.verify(repository, commit, Trust::Begin).map(|_| ());
+        // Damage says nothing of signatures.
+        if verdict.as_ref().err().and_then(SignatureFault::read_error).is_none() {
+            self.state.lock().unrecovered_verified(commit, verdict);
+        }
+    }
+
+    /// Applies changes of the keys where the remote cannot be fetched: to the live commit or the one that was live before
+    /// the restart, and to a candidate.
     fn verify_again(&self) {
-        let (live, candidate) = {
+        let (live, candidate, unrecovered) = {
             let state = self.state.lock();
-            (state.live(), state.candidate())
+            (state.live(), state.candidate(), state.unrecovered_by_keys())
         };
-        if self.verifier.mode() == VerifyMode::Off || (live.is_none() && candidate.is_none()) {
+        let is_idle = live.or(candidate).or(unrecovered).is_none();
+        if self.verifier.mode() == VerifyMode::Off || is_idle {
             return;
         }
         let Ok(repository) = self.source.repository() else { return };
         self.verify_waiting(&repository);
+        self.verify_unrecovered(&repository);
         let signed = live.and_then(|it| Some((it, self.signed(&repository, it)?)));
         let changed = candidate.filter(|it| self.new_verdict(&repository, *it));
         self.state.lock().verified_again(signed, changed);

@@ -8,15 +8,15 @@ use super::activator::Activator;
 use super::clock::Now;
 use super::fetcher::Fetcher;
 use super::journal::Event;
-use super::outcome::Outcome;
+use super::live_recovery::LiveRecovery;
 use super::recorder::{Recorder, RecoveredPin};
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
-use super::state::{Cause, SourceKind, Withheld};
-use super::status::{FailedCommit, ObservedCommit};
-use super::verifier::{Trust, Verifier};
-use crate::git::{CommitPresence, Repository, SignatureFault};
+use super::state::{RecoveryFault, SourceKind};
+use super::status::ObservedCommit;
+use super::verifier::Verifier;
+use crate::git::{CommitPresence, Repository};
 use crate::model::CommitId;
 
 /// Recovers what was known before the restart, without the remote.
@@ -69,15 +69,15 @@ impl Recovery<'_> {
             Err(error) => {
                 if let Some(commit) = last {
                     let reason = format!("the repository cannot be read: {error}");
-                    self.note_unrecovered(commit, reason);
+                    self.note_unrecovered(commit, RecoveryFault::Other(reason));
                 }
                 return;
             }
         };
         if let Some(commit) = last
-            && let Err(reason) = self.recover_live(&recovered, commit)
+            && let Err(fault) = self.recover_live(&recovered, commit)
         {
-            self.note_unrecovered(commit, reason);
+            self.note_unrecovered(commit, fault);
         }
         // Also where no commit is live: the head may be valid, and the remote out of reach.
         if self.source.kind() == SourceKind::Remote
@@ -140,28 +140,21 @@ impl Recovery<'_> {
     }
 
     /// Keeps for the status why the commit that was live before is not.
-    fn note_unrecovered(&self, commit: CommitId, reason: String) {
-        tracing::error!(%commit, reason, "the commit that was live before the restart is not live now");
-        self.state.lock().unrecovered = Some((commit, reason));
-    }
-
-    /// Makes the commit live that was so before, or returns why it cannot be. Where keys change meanwhile, it is verified
-    /// again.
-    fn recover_live(&self, recovered: &Recovered<'_>, commit: CommitId) -> Result<(), String> {
-        loop {
-            match self.try_recover_live(recovered, commit)? {
-                Err(Withheld::KeysChanged) => {}
-                activated => return activated.map_err(|withheld| withheld.to_string()),
-            }
+    fn note_unrecovered(&self, commit: CommitId, fault: RecoveryFault) {
+        tracing::error!(%commit, reason = %fault, "the commit that was live before the restart is not live now");
+        let mut state = self.state.lock();
+        if let RecoveryFault::Signature(fault) = &fault {
+            state.recovery_failed(commit, fault.clone(), Instant::now());
         }
+        state.note_unrecovered(commit, fault);
     }
 
-    /// Makes the commit live that was so before, unless something withholds it, or returns why it cannot be.
-    fn try_recover_live(
+    /// Makes the commit live that was so before, or returns why it cannot be.
+    fn recover_live(
         &self,
         recovered: &Recovered<'_>,
         commit: CommitId,
-    ) -> Result<Result<(), Withheld>, String> {
+    ) -> Result<(), RecoveryFault> {
         let repository = recovered.mirror;
         let is_remote = self.source.kind() == SourceKind::Remote;
         // Building it would find damage in a mirror that has none.
@@ -169,30 +162,10 @@ impl Recovery<'_> {
             && repository.presence(commit) == CommitPresence::Absent
             && !recovered.may_have_lost(commit)
         {
-            return Err("it is not in the mirror".to_owned());
+            return Err(RecoveryFault::Other("it is not in the mirror".to_owned()));
         }
-        let verified = match self.verifier.verify(repository, commit, Trust::Begin) {
-            Ok(verified) => verified,
-            // Whether it is signed is not decided: its head is followed, and what is damaged is fetched again.
-            Err(SignatureFault::UnreadableCommit { source, .. }) => {
-                return Err(format!("its signature cannot be checked: {source}"));
-            }
-            Err(fault) => {
-                let reason = fault.to_string();
-                self.state.lock().recovery_failed(commit, fault, Instant::now());
-                return Err(reason);
-            }
-        };
-        match self.store.build(repository, &verified) {
-            Ok(Outcome::Valid(snapshot)) => {
-                Ok(self.activator.activate(repository, snapshot, Cause::Recovered, Instant::now()))
-            }
-            Ok(Outcome::Rejected(rejected)) => {
-                let failed = FailedCommit::by_findings(&rejected);
-                Err(format!("it is not valid any more: {}", failed.in_short()))
-            }
-            Err(error) => Err(format!("it cannot be read: {error}")),
-        }
+        let Self { verifier, store, activator, .. } = *self;
+        LiveRecovery { verifier, store, activator }.run(repository, commit)
     }
 
     /// Returns the head that the mirror was at last, if the journal knows it, with when it was last seen there.

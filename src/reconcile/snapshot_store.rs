@@ -40,7 +40,7 @@ impl VerifiedSnapshot {
         &self.snapshot
     }
 
-    /// Returns what the files of keys contained before its commit was verified.
+    /// Returns what the files of keys contained by which its commit was verified.
     pub(super) fn keys(&self) -> &KeyFiles {
         &self.keys
     }

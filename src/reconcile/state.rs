@@ -12,8 +12,10 @@ mod fetch;
 mod no_snapshot;
 mod object_trouble;
 mod objects;
+mod recovery;
 #[cfg(test)]
 mod tests;
+mod unrecovered;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict};
 pub use self::no_snapshot::NoSnapshotCause;
 use self::object_trouble::ObjectTrouble;
+pub(super) use self::unrecovered::RecoveryFault;
+use self::unrecovered::Unrecovered;
 use super::attribution::Pin;
 use super::boot_time::BootTime;
 use super::clock::Now;
@@ -53,7 +57,7 @@ pub(super) struct ReconcileState {
     /// The pinned commit that an operator resumed from, as long as it is live.
     left_pin: Option<CommitId>,
     /// The commit that was live before the restart, with why it is not live now.
-    pub(super) unrecovered: Option<(CommitId, String)>,
+    unrecovered: Option<Unrecovered>,
     pub(super) last_attempt: Option<Timestamp>,
     pub(super) last_change: Option<Timestamp>,
     /// When the branch was last fetched.

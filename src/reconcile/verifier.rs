@@ -16,7 +16,7 @@ use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use crate::git::{
     Base, CommitPresence, KeyFiles, ObjectFault, Repository, Sightings, SignatureFault, Signer,
-    Verification, VerifyMode,
+    Verification, VerifyMode, WatchedKeys,
 };
 use crate::model::CommitId;
 
@@ -45,7 +45,7 @@ impl VerifiedCommit {
         self.signer.as_ref()
     }
 
-    /// Returns what the files of keys contained before it was verified.
+    /// Returns what the files of keys contained by which it was verified.
     pub(super) fn keys(&self) -> &KeyFiles {
         &self.keys
     }
@@ -65,12 +65,22 @@ pub(super) enum Trust {
 #[derive(Debug)]
 pub(super) struct Verifier {
     verification: Verification,
+    keys: WatchedKeys,
     recorder: Arc<Recorder>,
     live: Arc<LiveSnapshots>,
     state: Arc<SharedState>,
     verified: Mutex<VerifiedHistories>,
-    /// The keys by which a resume last looked for a valid commit.
-    fallback_keys: Mutex<KeyFiles>,
+    /// How a resume last searched for a valid commit.
+    fallback: Mutex<FallbackSearch>,
+}
+
+/// How a search for the newest valid commit ended.
+#[derive(Debug)]
+pub(super) enum FallbackSearch {
+    /// By these keys, whatever it found: others may lead to another commit.
+    Ended(KeyFiles),
+    /// At a commit that could not be read, and that the next fetch may mend.
+    Interrupted,
 }
 
 /// Commits whose whole history is verified. Anyone may have asked for them, and few were live, so they count only as
@@ -110,8 +120,9 @@ impl Verifier {
         live: Arc<LiveSnapshots>,
         state: Arc<SharedState>,
     ) -> Self {
-        let (verified, fallback_keys) = (Mutex::default(), Mutex::default());
-        Self { verification, recorder, live, state, verified, fallback_keys }
+        let fallback = Mutex::new(FallbackSearch::Ended(KeyFiles::default()));
+        let (keys, verified) = (verification.watch_keys(), Mutex::default());
+        Self { verification, keys, recorder, live, state, verified, fallback }
     }
 
     pub(super) fn mode(&self) -> VerifyMode {
@@ -129,13 +140,35 @@ impl Verifier {
         commit: CommitId,
         trust: Trust,
     ) -> Result<VerifiedCommit, SignatureFault> {
+        self.verify_by(&self.keys(), repository, commit, trust)
+    }
+
+    /// Returns what the files of keys contain, if signatures are demanded. Blocking, while one of them changes.
+    pub(super) fn keys(&self) -> KeyFiles {
+        match self.mode() {
+            VerifyMode::Off => KeyFiles::default(),
+            VerifyMode::Head | VerifyMode::Range => self.keys.read(),
+        }
+    }
+
+    /// Verifies a commit by what the files of keys contained.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::verify`].
+    pub(super) fn verify_by(
+        &self,
+        keys: &KeyFiles,
+        repository: &Repository,
+        commit: CommitId,
+        trust: Trust,
+    ) -> Result<VerifiedCommit, SignatureFault> {
         if self.mode() == VerifyMode::Off {
             return Ok(VerifiedCommit { id: commit, signer: None, keys: KeyFiles::default() });
         }
         // The history of a verified commit does not change; the keys may, and when its own signature is valid.
-        let keys = self.verification.key_files();
-        let signer = if self.verified.lock().has(&keys, commit) {
-            self.signer_of(repository, commit)?
+        let signer = if self.verified.lock().has(keys, commit) {
+            self.check(keys, repository, commit, Base::Trusted)?
         } else {
             let KnownCommits { named, readable: known } = self.known(repository, commit)?;
             // Where commits have answered and none of them is here, nothing vouches for what the commit contains.
@@ -143,21 +176,16 @@ impl Verifier {
                 Trust::Begin if named == 0 => Base::Trusted,
                 Trust::Begin | Trust::Nothing => Base::Verified(&known),
             };
-            let seen = |it| self.sightings(repository, it);
-            let checked = self.verification.check(repository, commit, base, &seen);
-            let signer = checked.inspect_err(|fault| self.note_damage(fault))?;
-            // Keys that changed meanwhile may have verified one commit and not another.
-            if self.verification.key_files() == keys {
-                self.verified.lock().insert(keys.clone(), commit);
-            }
+            let signer = self.check(keys, repository, commit, base)?;
+            self.verified.lock().insert(keys.clone(), commit);
             signer
         };
-        Ok(VerifiedCommit { id: commit, signer, keys })
+        Ok(VerifiedCommit { id: commit, signer, keys: keys.clone() })
     }
 
-    /// Returns whether the files of keys still contain what they did.
+    /// Returns whether the files of keys still contain what they did, and none of them is changing.
     pub(super) fn are_current(&self, keys: &KeyFiles) -> bool {
-        self.mode() == VerifyMode::Off || self.verification.key_files() == *keys
+        self.mode() == VerifyMode::Off || self.keys.are_current(keys)
     }
 
     /// Returns who signed the live commit, whatever its history: a key may have been removed since
@@ -171,20 +199,38 @@ impl Verifier {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Option<Signer>, SignatureFault> {
+        self.check(&self.keys(), repository, commit, Base::Trusted)
+    }
+
+    fn check(
+        &self,
+        keys: &KeyFiles,
+        repository: &Repository,
+        commit: CommitId,
+        base: Base<'_>,
+    ) -> Result<Option<Signer>, SignatureFault> {
         let seen = |it| self.sightings(repository, it);
-        let checked = self.verification.check(repository, commit, Base::Trusted, &seen);
+        let checked = self.verification.check(keys, repository, commit, base, &seen);
         checked.inspect_err(|fault| self.note_damage(fault))
     }
 
-    /// Notes by which keys a resume searches for a valid commit.
-    pub(super) fn note_fallback(&self) {
-        *self.fallback_keys.lock() = self.verification.key_files();
+    /// Notes how a resume searched for a valid commit.
+    pub(super) fn note_fallback(&self, search: FallbackSearch) {
+        *self.fallback.lock() = search;
     }
 
-    /// Returns whether the keys have changed since a resume searched for a valid commit.
-    pub(super) fn has_other_keys_for_fallback(&self) -> bool {
-        self.mode() != VerifyMode::Off
-            && *self.fallback_keys.lock() != self.verification.key_files()
+    /// Returns whether a resume last came to a commit that could not be read when it searched for a valid one.
+    pub(super) fn is_fallback_interrupted(&self) -> bool {
+        matches!(*self.fallback.lock(), FallbackSearch::Interrupted)
+    }
+
+    /// Returns whether a resume is to search for a valid commit again: keys have changed, or a commit could not be read.
+    pub(super) fn is_fallback_due(&self) -> bool {
+        let ended = match &*self.fallback.lock() {
+            FallbackSearch::Ended(keys) => keys.clone(),
+            FallbackSearch::Interrupted => return true,
+        };
+        ended != self.keys()
     }
 
     /// Has the next fetch fetch everything again if objects are damaged.

@@ -35,8 +35,10 @@ pub enum ClassificationOutcome {
 /// How the building of a commit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildOutcome {
-    /// With a snapshot.
+    /// It is live.
     Live,
+    /// It is valid, and an operator or the remote keeps it from being live.
+    Held,
     /// With findings.
     Rejected,
     /// A newer commit came.
@@ -131,6 +133,7 @@ impl BuildOutcome {
     fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
+            Self::Held => "held",
             Self::Rejected => "rejected",
             Self::Superseded => "superseded",
             Self::Error => "error",
@@ -286,7 +289,7 @@ metrics! {
     fetch_duration: Family<Fetch, Histogram> = Family::new_with_constructor(durations),
         "source_fetch_duration_seconds", "Duration of a fetch of the branch";
     builds: Family<Named, Counter> = Family::default(),
-        "snapshot_builds", "Builds of commits, by result";
+        "snapshot_builds", "Builds of commits, by result: live, held, rejected, superseded, error";
     build_duration: Family<Named, Histogram> = Family::new_with_constructor(durations),
         "snapshot_build_duration_seconds", "Time to verify, validate and build a commit";
     findings: Family<Finding, Counter> = Family::default(),

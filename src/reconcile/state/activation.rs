@@ -134,10 +134,19 @@ impl ReconcileState {
             return Err(Withheld::Stopping);
         }
         match cause {
-            Cause::Pinned | Cause::Recovered => Ok(()),
+            Cause::Pinned => Ok(()),
+            Cause::Recovered => self.may_recover(commit),
             Cause::Written => self.may_activate_written(commit, now),
             Cause::Fallback(head) => self.may_activate_behind(commit, head),
             Cause::Followed(_) => self.may_activate_followed(commit),
+        }
+    }
+
+    fn may_recover(&self, commit: CommitId) -> Result<(), Withheld> {
+        match (self.pinned_instead_of(commit), self.live) {
+            (Some(pinned), _) => Err(Withheld::Pinned(pinned)),
+            (None, Some(live)) => Err(Withheld::Superseded(live)),
+            (None, None) => Ok(()),
         }
     }
 

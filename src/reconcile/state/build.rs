@@ -19,7 +19,7 @@ pub(in crate::reconcile) struct BuildJob {
 }
 
 impl Candidate {
-    fn reject_signature(&mut self, fault: SignatureFault) {
+    pub(super) fn reject_signature(&mut self, fault: SignatureFault) {
         let failed = FailedCommit::as_a_whole(self.commit, Stage::Verify, &fault);
         self.progress = Progress::Failed(failed, reason_of(&fault));
         self.fault = Some(fault);
@@ -121,18 +121,6 @@ impl ReconcileState {
     /// to be live, and there is none.
     pub(in crate::reconcile) fn lacks_fallback(&self, commit: CommitId) -> bool {
         self.falls_back(commit) && self.last_failed().is_some()
-    }
-
-    /// A commit was live before the restart and is rejected now.
-    pub(in crate::reconcile) fn recovery_failed(
-        &mut self,
-        commit: CommitId,
-        fault: SignatureFault,
-        since: Instant,
-    ) {
-        let mut candidate = Candidate::new(commit, Trigger::Startup, since);
-        candidate.reject_signature(fault);
-        self.candidate = Some(candidate);
     }
 
     pub(super) fn is_candidate(&self, commit: CommitId) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{Freshness, Progress, ReconcileState, Rewrite, reason_of};
+use super::{Freshness, Progress, ReconcileState, Rewrite, Unrecovered, reason_of};
 use crate::git::FetchFailure;
 use crate::reconcile::clock::Now;
 use crate::reconcile::policy::{OnRewrite, OnStale};
@@ -207,8 +207,8 @@ impl ReconcileState {
             (None, _) => {
                 let message = match &self.unrecovered {
                     None => "no commit answers yet".to_owned(),
-                    Some((commit, reason)) => format!(
-                        "no commit answers: {commit}, which answered before the restart, cannot answer now: {reason}"
+                    Some(Unrecovered { commit, fault, .. }) => format!(
+                        "no commit answers: {commit}, which answered before the restart, cannot answer now: {fault}"
                     ),
                 };
                 (kind, ConditionStatus::False, Reason::NoSnapshotYet, message)

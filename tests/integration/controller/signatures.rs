@@ -73,7 +73,7 @@ impl Signed {
     }
 
     /// Makes a key and returns its id.
-    fn openpgp_key(&self, name: &str) -> String {
+    pub(super) fn openpgp_key(&self, name: &str) -> String {
         use std::os::unix::fs::PermissionsExt as _;
 
         let home = self.path().join("gnupg");

@@ -246,6 +246,8 @@ fn a_key_that_is_removed_while_its_commit_is_built_counts_no_more() {
     let lines = daemon.log_lines();
     let says = |what: &str| lines.iter().any(|it| it.contains(what) && it.contains(&many));
     assert!(says("keys changed since the commit was verified") && !says("the commit is live"));
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("clade_snapshot_builds_total{result=\"live\"} 1\n"), "{metrics}");
 }
 
 #[test]
@@ -430,4 +432,94 @@ fn the_status_says_what_is_wrong_with_a_signature_now() {
     let said = wait_until_rejected(&daemon, &second, "SignerNotAllowed");
     assert!(said.ends_with("it is not in the file of allowed signers"), "{said}");
     assert_eq!(live(&daemon), Some(first));
+}
+
+/// Returns what the condition `Ready` says.
+fn readiness(daemon: &Daemon) -> String {
+    let status = daemon.get("/controller/status").json();
+    let conditions = status["conditions"].as_array().unwrap().iter();
+    let ready = conditions.clone().find(|it| it["type"] == "Ready").unwrap();
+    ready["message"].as_str().unwrap().to_owned()
+}
+
+/// Adds a commit that is signed and not valid.
+fn commit_invalid(keys: &Keys, name: &str, key: &Path) -> String {
+    let groups = keys.signed.path().join("repository/groups");
+    std::fs::write(groups.join("invalid.yaml"), "name: invalid\nparent: nowhere\n").unwrap();
+    keys.commit(name, key)
+}
+
+#[test]
+fn the_commit_of_before_the_restart_answers_when_its_key_is_back() {
+    let Some(keys) = Keys::new() else { return };
+    keys.allow(&[&keys.ada, &keys.eve]);
+    let last = keys.commit("last", &keys.ada);
+    let daemon = keys.follow();
+    wait_for(&daemon, &last);
+    let head = commit_invalid(&keys, "head", &keys.eve);
+    let is_rejected =
+        |it: &Daemon| it.get("/controller/status").json()["last_failed"]["commit"] == head.as_str();
+    daemon.wait_until("the head is rejected", is_rejected);
+    assert_eq!(daemon.terminate(), 0);
+    keys.allow(&[&keys.eve]);
+    let daemon = keys.follow();
+    daemon.wait_until("the head is rejected", is_rejected);
+    assert!(readiness(&daemon).contains(&format!("the commit {last} is signed by the key")));
+    std::fs::remove_file(keys.signed.path().join("allowed")).unwrap();
+    daemon.wait_until("the status says why now", |it| readiness(it).contains("No such file"));
+    assert_eq!(live(&daemon), None);
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &last);
+    daemon.wait_until("the head stays rejected", is_rejected);
+    assert!(is_verified(&daemon) && readiness(&daemon).starts_with("serving"));
+    // Also where the remote cannot be fetched.
+    assert_eq!(daemon.terminate(), 0);
+    keys.allow(&[&keys.eve]);
+    let at = |name: &str| keys.signed.path().join(name);
+    std::fs::rename(at("repository"), at("away")).unwrap();
+    let daemon = keys.follow();
+    daemon.wait_until("the fetch fails", |it| has(it, "FetchFailed"));
+    assert_eq!(live(&daemon), None);
+    keys.allow(&[&keys.ada, &keys.eve]);
+    wait_for(&daemon, &last);
+}
+
+#[test]
+fn a_resume_waits_for_keys_that_cannot_be_read() {
+    let Some(keys) = Keys::new().filter(|_| have(&["gpg"])) else { return };
+    let at = |name: &str| keys.signed.path().join(name);
+    let bob = keys.signed.openpgp_key("bob");
+    let export = || {
+        let text = run(keys.signed.path(), "gpg", &["--armor", "--export", &bob]);
+        std::fs::write(at("keys.asc"), text).unwrap();
+    };
+    keys.allow(&[&keys.ada]);
+    export();
+    let first = keys.commit("first", &keys.ada);
+    let (allowed, bobs) = (at("allowed"), at("keys.asc"));
+    let signers = ["--allowed-signers-file", allowed.to_str().unwrap()];
+    let openpgp = ["--verify", "head", "--openpgp-keys-file", bobs.to_str().unwrap()];
+    let daemon = keys.signed.start(&[&signers[..], &openpgp].concat());
+    wait_for(&daemon, &first);
+    let pin = format!(r#"{{"commit": "{first}", "reason": "test"}}"#);
+    assert_eq!(daemon.request("POST", "/controller/pin", &pin).status, 200);
+    let older = keys.commit("older", &keys.ada);
+    let newer = keys.signed.commit("newer", Key::OpenPgp(&bob));
+    let head = commit_invalid(&keys, "head", &keys.ada);
+    daemon.wait_until("the head is rejected", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == head.as_str()
+    });
+    std::fs::remove_file(&bobs).unwrap();
+    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+    let has_logged = |it: &Daemon, what: &str, commit: &str| {
+        it.log_lines().iter().any(|it| it.contains(what) && it.contains(commit))
+    };
+    daemon.wait_until("the search ends at the newer commit", |it| {
+        has_logged(it, "searched again when keys change", &newer)
+    });
+    assert_eq!(live(&daemon), Some(first));
+    export();
+    wait_for(&daemon, &newer);
+    assert!(!has_logged(&daemon, "the commit is live", &older));
+    run(keys.signed.path(), "gpgconf", &["--kill", "all"]);
 }
