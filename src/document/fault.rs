@@ -16,7 +16,7 @@ pub struct Fault {
     /// Other places that have to do with it, and what.
     pub related: Vec<(Span, &'static str)>,
     /// Of a key that is set twice, the second value, if it is a scalar: it is not read.
-    pub second: Option<String>,
+    pub second: Option<Box<str>>,
 }
 
 impl Fault {

@@ -103,7 +103,7 @@ impl FileReader {
         self.note_places(faults.iter());
         for mut fault in faults {
             if let (Some(second), Some((first, _))) = (fault.second.take(), fault.related.first()) {
-                self.seconds.entry(first.start.offset).or_default().push(second);
+                self.seconds.entry(first.start.offset).or_default().push(second.into());
             }
             let found = from_fault(&self.file, fault);
             self.keep(found);

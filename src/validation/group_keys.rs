@@ -20,7 +20,7 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 /// What is meant by a key that a group does not have.
-enum Meaning {
+enum KeyMeaning {
     /// Another key.
     Key(&'static str),
     /// The key `variables`, or the parameters of a class.
@@ -34,31 +34,31 @@ enum Meaning {
 }
 
 /// Returns what is meant by a key that Puppet Enterprise, Hiera or other classifiers have.
-fn meaning(entry: &Entry) -> Option<Meaning> {
+fn meaning(entry: &Entry) -> Option<KeyMeaning> {
     let is_scalar = matches!(entry.value.content, Content::Scalar(_));
     Some(match entry.key.to_lowercase().replace('-', "_").as_str() {
-        "parameters" | "params" | "vars" => Meaning::Variables,
+        "parameters" | "params" | "vars" => KeyMeaning::Variables,
         "deleted" | "serial_number" | "last_edited" | "user_permissions" => {
-            Meaning::Other("the API of Puppet Enterprise adds it to a group; leave it out")
+            KeyMeaning::Other("the API of Puppet Enterprise adds it to a group; leave it out")
         }
-        "groups" => Meaning::Groups,
-        "children" => Meaning::Other("each child names its `parent`"),
+        "groups" => KeyMeaning::Groups,
+        "children" => KeyMeaning::Other("each child names its `parent`"),
         "match" | "matches" | "matching" | "rules" | "condition" | "conditions" => {
-            Meaning::Key("rule")
+            KeyMeaning::Key("rule")
         }
         "nodes" | "hosts" | "pins" | "members" | "certnames" | "pinned_nodes" => {
-            Meaning::Key("pinned")
+            KeyMeaning::Key("pinned")
         }
-        "hiera" | "data" | "hiera_data" => Meaning::Key("config_data"),
-        "env" | "environments" => Meaning::Key("environment"),
-        "trumps" | "environment_group" | "override" => Meaning::Key("environment_trumps"),
-        "uuid" => Meaning::Key("id"),
-        "title" | "group" | "group_name" if is_scalar => Meaning::Key("name"),
-        "inherits" | "inherit" | "parent_id" | "parents" => Meaning::Key("parent"),
-        "modules" | "roles" => Meaning::Key("classes"),
+        "hiera" | "data" | "hiera_data" => KeyMeaning::Key("config_data"),
+        "env" | "environments" => KeyMeaning::Key("environment"),
+        "trumps" | "environment_group" | "override" => KeyMeaning::Key("environment_trumps"),
+        "uuid" => KeyMeaning::Key("id"),
+        "title" | "group" | "group_name" if is_scalar => KeyMeaning::Key("name"),
+        "inherits" | "inherit" | "parent_id" | "parents" => KeyMeaning::Key("parent"),
+        "modules" | "roles" => KeyMeaning::Key("classes"),
         _ => {
             let is_of_group = |it: &Entry| KEYS.contains(&it.key.as_str());
-            return entry.value.entries().iter().any(is_of_group).then_some(Meaning::Group);
+            return entry.value.entries().iter().any(is_of_group).then_some(KeyMeaning::Group);
         }
     })
 }
@@ -66,28 +66,30 @@ fn meaning(entry: &Entry) -> Option<Meaning> {
 /// Returns what to do about a key that Puppet Enterprise, Hiera or other classifiers have.
 pub(super) fn familiar(entry: &Entry) -> Option<String> {
     Some(match meaning(entry)? {
-        Meaning::Key(key) => format!("did you mean `{key}`?"),
-        Meaning::Variables => {
+        KeyMeaning::Key(key) => format!("did you mean `{key}`?"),
+        KeyMeaning::Variables => {
             "did you mean `variables`? parameters of a class stand in `classes`, below it"
                 .to_owned()
         }
-        Meaning::Group if entry.value.get("name").is_some() => {
+        KeyMeaning::Group if entry.value.get("name").is_some() => {
             format!("leave `{}` out, and write what is below it without indentation", entry.key)
         }
-        Meaning::Group => {
+        KeyMeaning::Group => {
             format!("write `name: {}`, and what is below it without indentation", entry.key)
         }
-        Meaning::Groups => "a document has one group; part several by lines with `---`".to_owned(),
-        Meaning::Other(help) => help.to_owned(),
+        KeyMeaning::Groups => {
+            "a document has one group; part several by lines with `---`".to_owned()
+        }
+        KeyMeaning::Other(help) => help.to_owned(),
     })
 }
 
 /// Returns whether an unknown key is meant to be a known one.
 pub(super) fn means(entry: &Entry, key: &str) -> bool {
     let meant = || match meaning(entry) {
-        Some(Meaning::Key(meant)) => meant == key,
-        Some(Meaning::Variables) => key == "variables",
-        Some(Meaning::Group | Meaning::Groups | Meaning::Other(_)) => false,
+        Some(KeyMeaning::Key(meant)) => meant == key,
+        Some(KeyMeaning::Variables) => key == "variables",
+        Some(KeyMeaning::Group | KeyMeaning::Groups | KeyMeaning::Other(_)) => false,
         None => closest(&entry.key, KEYS.iter().copied()) == Some(key),
     };
     !KEYS.contains(&entry.key.as_str()) && meant()
@@ -95,7 +97,7 @@ pub(super) fn means(entry: &Entry, key: &str) -> bool {
 
 /// Returns whether an unknown key, which is a finding, is where a group has its name.
 pub(super) fn says_name(entry: &Entry) -> bool {
-    let is_around = || matches!(meaning(entry), Some(Meaning::Group | Meaning::Groups));
+    let is_around = || matches!(meaning(entry), Some(KeyMeaning::Group | KeyMeaning::Groups));
     !KEYS.contains(&entry.key.as_str()) && (means(entry, "name") || is_around())
 }
 

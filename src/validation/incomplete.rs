@@ -9,13 +9,13 @@ use crate::model::GroupId;
 #[derive(Debug, Default)]
 pub(super) struct IncompleteGroups {
     /// Those whose pinned nodes could not be read: their rules do not say which nodes their descendants can have.
-    pub(super) without_pins: BTreeSet<GroupId>,
+    pub(super) pins: BTreeSet<GroupId>,
     /// Those that may have other classes and parameters.
-    pub(super) without_classes: BTreeSet<GroupId>,
+    pub(super) classes: BTreeSet<GroupId>,
     /// Those that may set other values, of any sort.
-    pub(super) without_values: BTreeSet<GroupId>,
+    pub(super) values: BTreeSet<GroupId>,
     /// Those that may have another parent.
-    pub(super) without_parent: BTreeSet<GroupId>,
+    pub(super) parents: BTreeSet<GroupId>,
 }
 
 /// How far up the tree values are followed.
@@ -29,18 +29,18 @@ impl IncompleteGroups {
         index: GroupIndex,
         ancestor: Option<GroupIndex>,
     ) -> bool {
-        if self.without_values.is_empty() && self.without_parent.is_empty() {
+        if self.values.is_empty() && self.parents.is_empty() {
             return true;
         }
         for it in hierarchy.lineage(index).take(ANCESTORS) {
             let id = &hierarchy.group(it).id;
-            if it != index && self.without_values.contains(id) {
+            if it != index && self.values.contains(id) {
                 return false;
             }
             if Some(it) == ancestor {
                 return true;
             }
-            if self.without_parent.contains(id) {
+            if self.parents.contains(id) {
                 return false;
             }
         }

@@ -88,13 +88,13 @@ fn incomplete(members: &[&GroupFile], groups: &[Group], at_top: &[usize]) -> Inc
         let all = members.iter().zip(groups);
         all.filter(|(file, _)| lack(file)).map(|(_, group)| group.id).collect()
     };
-    let mut without_parent = without(&["parent"]);
-    without_parent.extend(at_top.iter().filter_map(|it| groups.get(*it)).map(|it| it.id));
+    let mut parents = without(&["parent"]);
+    parents.extend(at_top.iter().filter_map(|it| groups.get(*it)).map(|it| it.id));
     IncompleteGroups {
-        without_pins: without(&["pinned"]),
-        without_classes: without(&["classes"]),
-        without_values: without(&["classes", "variables", "config_data"]),
-        without_parent,
+        pins: without(&["pinned"]),
+        classes: without(&["classes"]),
+        values: without(&["classes", "variables", "config_data"]),
+        parents,
     }
 }
 

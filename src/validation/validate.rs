@@ -91,8 +91,7 @@ pub fn check(
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
-    let (tree, origins, group_files) =
-        arranged(&groups, known_groups(layout, &readings), &mut others);
+    let (tree, origins, group_files) = arranged(&groups, (layout, &readings), &mut others);
     let automata = Arc::default();
     others.extend(of_commit(layout, &readings, search));
     let estate =
@@ -181,9 +180,10 @@ fn estate_of(
 /// Puts groups in a tree; returns it with where each group is written, and as what.
 fn arranged<'r>(
     groups: &[&'r GroupFile],
-    known: KnownGroups,
+    (layout, readings): (&Layout, &FileList),
     others: &mut Vec<Diagnostic>,
 ) -> (BuiltTree, Origins, GroupFiles<'r>) {
+    let known = known_groups(layout, readings);
     let ((tree, faulty), (origins, mut files)) =
         rayon::join(|| tree::build(groups, known, others), || places_of(groups));
     files.extend(faulty);

@@ -51,7 +51,7 @@ impl Mapping {
             let mut fault = Fault::new(FaultKind::DuplicateKey, key_span, message)
                 .with_help("keep one of the two");
             fault.related.push((first, "first set here"));
-            fault.second = value.scalar_text();
+            fault.second = value.scalar_text().map(Into::into);
             return Err(fault);
         }
         all.push(Entry { key, key_span, value });

@@ -18,7 +18,7 @@ pub(super) struct ClassUse<'h> {
 impl ClassUse<'_> {
     /// Returns the first group of the environment in which this comes out, its own or inherited.
     pub(super) fn user(&self, context: &CheckContext<'_>) -> Option<GroupIndex> {
-        let (hierarchy, doubtful) = (context.hierarchy, &context.incomplete.without_classes);
+        let (hierarchy, doubtful) = (context.hierarchy, &context.incomplete.classes);
         let end = hierarchy.end(self.source);
         let mut next = Some(self.source);
         while let Some(index) = next.filter(|it| *it < end) {

@@ -45,7 +45,7 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
     };
     let (hierarchy, places) = (context.hierarchy, &context.places);
     let steps = steps(hierarchy.len());
-    let without_pins = &context.incomplete.without_pins;
+    let without_pins = &context.incomplete.pins;
     let mut walk = TreeWalk { hierarchy, places, without_pins, steps, prover, above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
     lineage.reverse();

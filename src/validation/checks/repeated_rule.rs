@@ -29,7 +29,7 @@ fn check(context: &CheckContext<'_>, index: GroupIndex, findings: &mut Findings<
     let hierarchy = context.hierarchy;
     let Some(whole) = hierarchy.group(index).rule.as_deref() else { return };
     // Nearly always there are none, and then the ids of groups need not be read.
-    let without_pins = Some(&context.incomplete.without_pins).filter(|it| !it.is_empty());
+    let without_pins = Some(&context.incomplete.pins).filter(|it| !it.is_empty());
     let has_pins =
         |it: &GroupIndex| without_pins.is_none_or(|ids| !ids.contains(&hierarchy.group(*it).id));
     // Every node matches the rule of the root group: to repeat it says so, and nothing else does.

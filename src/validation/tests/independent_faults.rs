@@ -202,90 +202,92 @@ fn each_two_faults_of_a_file_of_tests_are_both_found() {
     check_pairs("tests/t.yaml", &faults);
 }
 
+/// Groups with faults that others seem to follow from, and the kinds of all findings.
+const FOLLOWED: &[(&str, &str)] = &[
+    ("name: A\nenvironment_trumps: on\n", "ambiguous-scalar"),
+    ("name: A\npinned: on\n", "ambiguous-scalar"),
+    ("name: !!str 5\n", "malformed-yaml"),
+    ("name: A\nparent: no\n", "ambiguous-scalar"),
+    ("name: A\nrule: on\n", "ambiguous-scalar"),
+    ("name: A\nid: 0644\n", "ambiguous-scalar"),
+    ("<<: {name: A}\n", "malformed-yaml"),
+    ("name: {{ a }}\n", "malformed-yaml"),
+    // The class is not missing: its name is refused.
+    ("name: A\nclasses: {Bad: {x: 1}}\n", "schema-violation"),
+    ("name: A\nclasses: {typed: {port: 0644}}\n", "ambiguous-scalar"),
+    ("name: A\nclasses: {typed: {port: [0644]}}\n", "ambiguous-scalar"),
+    // The environment is not `production`, though which it is is not known.
+    ("name: A\nenvironment: a-b\nclasses: {nope: }\n", "schema-violation"),
+    ("name: A\nenviroment: dev\nclasses: {nope: }\n", "schema-violation"),
+    ("name: A\n<<: {environment: dev}\nclasses: {nope: }\n", "malformed-yaml"),
+    ("name: A\nenvironment: dev\nenvironment: x\nclasses: {nope: }\n", "duplicate-key"),
+    // Which parent is meant is not known.
+    ("name: A\nparent: B\nparent: C\n---\nname: B\nparent: A\n", "duplicate-key"),
+    ("name: A\nparent: [B]\n---\nname: B\nparent: A\n", "schema-violation"),
+    ("name: A\nid: zz\n---\nname: B\nparent: A\n", "malformed-uuid"),
+    // Two ids and two environments that cannot be read are not the same.
+    ("name: A\nid: zz\n---\nname: B\nid: zz\n", "malformed-uuid malformed-uuid"),
+    (
+        "name: A\nenvironment: a-b\n---\nname: A\nenvironment: a-b\n",
+        "schema-violation schema-violation",
+    ),
+    // Nodes that are pinned may be others than those of the rule.
+    (
+        "name: A\nrule: name = a\npinned: b\n---\nname: B\nparent: A\nrule: name = b\n",
+        "schema-violation",
+    ),
+    (
+        "name: A\nrule: name = a\npined: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
+        "schema-violation",
+    ),
+    (
+        "name: A\nrul: name = a\npinned: [c]\n---\nname: B\nparent: A\nrule: name = b\n",
+        "schema-violation",
+    ),
+    (
+        "name: A\npinned: [x]\npinned: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
+        "duplicate-key",
+    ),
+    (
+        "{name: A, pinned: [x], pinned: [b]}\n---\nname: B\nparent: A\nrule: name = b\n",
+        "duplicate-key",
+    ),
+    // A group whose name could not be read may be the parent that is meant.
+    ("nmae: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("title: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("- name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("groups:\n  - name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("group:\n  name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("Web:\n  rule: name = a\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("name: 404\n---\nname: B\nparent: \"404\"\n", "schema-violation"),
+    ("name: [Web]\n---\nname: B\nparent: Web\n", "schema-violation"),
+    ("name: G\nname: H\n---\nname: B\nparent: H\n", "duplicate-key"),
+    ("name: G\nname: H\n---\nname: B\nparent: I\n", "duplicate-key missing-parent"),
+    ("<<: {name: Web}\n---\nname: B\nparent: Web\n", "malformed-yaml"),
+    (
+        "name: G\nid: 22222222-2222-4222-8222-222222222222\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
+        "duplicate-key",
+    ),
+    (
+        "nmae: G\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
+        "schema-violation",
+    ),
+    // The groups behind the fault are not known, but a name that is like another one is most likely misspelt.
+    ("name: Web\n---\nname: B\nparent: Datbase\n---\nname: [\n", "malformed-yaml"),
+    (
+        "name: Database\n---\nname: B\nparent: Datbase\n---\nname: [\n",
+        "missing-parent malformed-yaml",
+    ),
+    // Two groups of one id are not two groups that a parent may be.
+    ("name: A\n---\nname: A\n---\nname: B\nparent: A\n", "uniqueness-violation"),
+    ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
+    ("name: All Nodes\nrule: [foo]\n", "invalid-rule"),
+    ("name: All Nodes\nid: zz\n", "malformed-uuid"),
+];
+
 #[test]
 fn what_only_follows_from_a_fault_is_not_a_finding() {
-    let rows = [
-        ("name: A\nenvironment_trumps: on\n", "ambiguous-scalar"),
-        ("name: A\npinned: on\n", "ambiguous-scalar"),
-        ("name: !!str 5\n", "malformed-yaml"),
-        ("name: A\nparent: no\n", "ambiguous-scalar"),
-        ("name: A\nrule: on\n", "ambiguous-scalar"),
-        ("name: A\nid: 0644\n", "ambiguous-scalar"),
-        ("<<: {name: A}\n", "malformed-yaml"),
-        ("name: {{ a }}\n", "malformed-yaml"),
-        // The class is not missing: its name is refused.
-        ("name: A\nclasses: {Bad: {x: 1}}\n", "schema-violation"),
-        ("name: A\nclasses: {typed: {port: 0644}}\n", "ambiguous-scalar"),
-        ("name: A\nclasses: {typed: {port: [0644]}}\n", "ambiguous-scalar"),
-        // The environment is not `production`, though which it is is not known.
-        ("name: A\nenvironment: a-b\nclasses: {nope: }\n", "schema-violation"),
-        ("name: A\nenviroment: dev\nclasses: {nope: }\n", "schema-violation"),
-        ("name: A\n<<: {environment: dev}\nclasses: {nope: }\n", "malformed-yaml"),
-        ("name: A\nenvironment: dev\nenvironment: x\nclasses: {nope: }\n", "duplicate-key"),
-        // Which parent is meant is not known.
-        ("name: A\nparent: B\nparent: C\n---\nname: B\nparent: A\n", "duplicate-key"),
-        ("name: A\nparent: [B]\n---\nname: B\nparent: A\n", "schema-violation"),
-        ("name: A\nid: zz\n---\nname: B\nparent: A\n", "malformed-uuid"),
-        // Two ids and two environments that cannot be read are not the same.
-        ("name: A\nid: zz\n---\nname: B\nid: zz\n", "malformed-uuid malformed-uuid"),
-        (
-            "name: A\nenvironment: a-b\n---\nname: A\nenvironment: a-b\n",
-            "schema-violation schema-violation",
-        ),
-        // Nodes that are pinned may be others than those of the rule.
-        (
-            "name: A\nrule: name = a\npinned: b\n---\nname: B\nparent: A\nrule: name = b\n",
-            "schema-violation",
-        ),
-        (
-            "name: A\nrule: name = a\npined: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
-            "schema-violation",
-        ),
-        (
-            "name: A\nrul: name = a\npinned: [c]\n---\nname: B\nparent: A\nrule: name = b\n",
-            "schema-violation",
-        ),
-        (
-            "name: A\npinned: [x]\npinned: [b]\n---\nname: B\nparent: A\nrule: name = b\n",
-            "duplicate-key",
-        ),
-        (
-            "{name: A, pinned: [x], pinned: [b]}\n---\nname: B\nparent: A\nrule: name = b\n",
-            "duplicate-key",
-        ),
-        // A group whose name could not be read may be the parent that is meant.
-        ("nmae: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("title: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("- name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("groups:\n  - name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("group:\n  name: Web\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("Web:\n  rule: name = a\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("name: 404\n---\nname: B\nparent: \"404\"\n", "schema-violation"),
-        ("name: [Web]\n---\nname: B\nparent: Web\n", "schema-violation"),
-        ("name: G\nname: H\n---\nname: B\nparent: H\n", "duplicate-key"),
-        ("name: G\nname: H\n---\nname: B\nparent: I\n", "duplicate-key missing-parent"),
-        ("<<: {name: Web}\n---\nname: B\nparent: Web\n", "malformed-yaml"),
-        (
-            "name: G\nid: 22222222-2222-4222-8222-222222222222\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
-            "duplicate-key",
-        ),
-        (
-            "nmae: G\nid: 11111111-1111-4111-8111-111111111111\n---\nname: B\nparent: 11111111-1111-4111-8111-111111111111\n",
-            "schema-violation",
-        ),
-        // The groups behind the fault are not known, but a name that is like another one is most likely misspelt.
-        ("name: Web\n---\nname: B\nparent: Datbase\n---\nname: [\n", "malformed-yaml"),
-        (
-            "name: Database\n---\nname: B\nparent: Datbase\n---\nname: [\n",
-            "missing-parent malformed-yaml",
-        ),
-        // Two groups of one id are not two groups that a parent may be.
-        ("name: A\n---\nname: A\n---\nname: B\nparent: A\n", "uniqueness-violation"),
-        ("name: A\nrule: [foo]\n---\nname: B\nparent: A\nrule: name = b\n", "invalid-rule"),
-        ("name: All Nodes\nrule: [foo]\n", "invalid-rule"),
-        ("name: All Nodes\nid: zz\n", "malformed-uuid"),
-    ];
-    each_row(rows, |(text, expected)| {
+    each_row(FOLLOWED.iter().copied(), |(text, expected)| {
         let checked =
             checked(&[("groups/g.yaml", text), ("environments/production.yaml", CATALOGUE)]);
         let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
@@ -342,74 +344,76 @@ fn faults_among_groups_are_found_beside_those_of_a_group() {
     }
 }
 
+const PRODUCTION: &str = "environments/production.yaml";
+
+const DEV: &str = "environments/dev.yaml";
+
+const BOTH: &str = "classes: {apache: {parameters: {port: }}, c: {parameters: {p: }}}\n";
+
+/// The same of other files, by their path.
+const FOLLOWED_OF_OTHERS: &[(&str, &str, &str)] = &[
+    (PRODUCTION, BOTH, ""),
+    (PRODUCTION, "classes: {Apache: , c: {parameters: {p: }}}\n", "schema-violation"),
+    (
+        PRODUCTION,
+        "classes: {apache: {parameters: [port]}, c: {parameters: {p: }}}\n",
+        "schema-violation",
+    ),
+    (PRODUCTION, "classes: {apache: [port], c: {parameters: {p: }}}\n", "schema-violation"),
+    (
+        PRODUCTION,
+        "classes: {apache: {params: {port: }}, c: {parameters: {p: }}}\n",
+        "schema-violation",
+    ),
+    (
+        PRODUCTION,
+        "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n",
+        "schema-violation",
+    ),
+    (
+        PRODUCTION,
+        "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n",
+        "duplicate-key",
+    ),
+    // The class is there, and has the parameters that could be read.
+    (
+        PRODUCTION,
+        "classes: {apache: [port], c: {parameters: {q: }}}\n",
+        "schema-violation missing-parameter",
+    ),
+    (
+        PRODUCTION,
+        "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n",
+        "malformed-yaml missing-class",
+    ),
+    (PRODUCTION, "<<: {classes: {apache: }}\n", "malformed-yaml"),
+    (PRODUCTION, "classes: {<<: {apache: }, c: {parameters: {p: }}}\n", "malformed-yaml"),
+    (PRODUCTION, "classes: {c: {parameters: {p: }}}\nclasses: {apache: }\n", "duplicate-key"),
+    (PRODUCTION, "classes: [apache, c]\n", "schema-violation"),
+    (PRODUCTION, "clases: {apache: }\n", "schema-violation"),
+    (PRODUCTION, "- apache\n", "schema-violation"),
+    (PRODUCTION, "nmae: dev\nclasses: {d: }\n", "schema-violation"),
+    (PRODUCTION, "classes: [\n", "malformed-yaml"),
+    (DEV, "name: 5\nclasses: {d: }\n", "schema-violation"),
+    (DEV, "classes: [\n", "malformed-yaml"),
+    ("environments/x.yaml", "name: [dev]\nclasses: {d: }\n", "schema-violation"),
+    ("clade.yaml", "policy: {missing_referents: of}\n", "schema-violation"),
+    ("clade.yaml", "policy: {missing_referent: off}\n", "schema-violation"),
+    ("clade.yaml", "policy: {missing_referents: off, missing_referents: warn}\n", "duplicate-key"),
+    ("clade.yaml", "policy: off\n", "schema-violation"),
+    ("clade.yaml", "polcy: {missing_referents: off}\n", "schema-violation"),
+    ("clade.yaml", "policy: {missing_referents: off\n", "malformed-yaml"),
+];
+
 #[test]
 fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_finding() {
     let groups = "name: A\nclasses: {apache: {port: 1}, c: {p: 1}}\n---\nname: D\nenvironment: dev\n---\nname: E\nenvironment: dev\nclasses: {c: {p: 1}}\n";
-    let (production, dev) = ("environments/production.yaml", "environments/dev.yaml");
-    let both = "classes: {apache: {parameters: {port: }}, c: {parameters: {p: }}}\n";
-    let rows = [
-        (production, both, ""),
-        (production, "classes: {Apache: , c: {parameters: {p: }}}\n", "schema-violation"),
-        (
-            production,
-            "classes: {apache: {parameters: [port]}, c: {parameters: {p: }}}\n",
-            "schema-violation",
-        ),
-        (production, "classes: {apache: [port], c: {parameters: {p: }}}\n", "schema-violation"),
-        (
-            production,
-            "classes: {apache: {params: {port: }}, c: {parameters: {p: }}}\n",
-            "schema-violation",
-        ),
-        (
-            production,
-            "classes: {apache: {types: {port: Integer}}, c: {parameters: {p: }}}\n",
-            "schema-violation",
-        ),
-        (
-            production,
-            "classes: {apache: , apache: {parameters: {port: }}, c: {parameters: {p: }}}\n",
-            "duplicate-key",
-        ),
-        // The class is there, and has the parameters that could be read.
-        (
-            production,
-            "classes: {apache: [port], c: {parameters: {q: }}}\n",
-            "schema-violation missing-parameter",
-        ),
-        (
-            production,
-            "<<: {classes: {apache: }}\nclasses: {c: {parameters: {p: }}}\n",
-            "malformed-yaml missing-class",
-        ),
-        (production, "<<: {classes: {apache: }}\n", "malformed-yaml"),
-        (production, "classes: {<<: {apache: }, c: {parameters: {p: }}}\n", "malformed-yaml"),
-        (production, "classes: {c: {parameters: {p: }}}\nclasses: {apache: }\n", "duplicate-key"),
-        (production, "classes: [apache, c]\n", "schema-violation"),
-        (production, "clases: {apache: }\n", "schema-violation"),
-        (production, "- apache\n", "schema-violation"),
-        (production, "nmae: dev\nclasses: {d: }\n", "schema-violation"),
-        (production, "classes: [\n", "malformed-yaml"),
-        (dev, "name: 5\nclasses: {d: }\n", "schema-violation"),
-        (dev, "classes: [\n", "malformed-yaml"),
-        ("environments/x.yaml", "name: [dev]\nclasses: {d: }\n", "schema-violation"),
-        ("clade.yaml", "policy: {missing_referents: of}\n", "schema-violation"),
-        ("clade.yaml", "policy: {missing_referent: off}\n", "schema-violation"),
-        (
-            "clade.yaml",
-            "policy: {missing_referents: off, missing_referents: warn}\n",
-            "duplicate-key",
-        ),
-        ("clade.yaml", "policy: off\n", "schema-violation"),
-        ("clade.yaml", "polcy: {missing_referents: off}\n", "schema-violation"),
-        ("clade.yaml", "policy: {missing_referents: off\n", "malformed-yaml"),
-    ];
-    each_row(rows, |(path, text, expected)| {
+    each_row(FOLLOWED_OF_OTHERS.iter().copied(), |(path, text, expected)| {
         let mut files = vec![("groups/g.yaml", groups), (path, text)];
         match path {
-            "clade.yaml" => files.push((production, "classes: {}\n")),
-            "environments/production.yaml" => files.push((dev, both)),
-            _ => files.push((production, both)),
+            "clade.yaml" => files.push((PRODUCTION, "classes: {}\n")),
+            PRODUCTION => files.push((DEV, BOTH)),
+            _ => files.push((PRODUCTION, BOTH)),
         }
         let checked = checked(&files);
         let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
@@ -417,56 +421,59 @@ fn what_only_follows_from_a_fault_of_a_catalogue_or_of_the_settings_is_not_a_fin
     });
 }
 
+const CHILD: &str = "---\nname: C\nparent: P\nvariables: {x: null}\n";
+
+/// Groups, of which one may set what another one refers to, and the kinds of all findings.
+const SET_BY_OTHERS: &[(&str, &str, &str)] = &[
+    ("name: P\n", CHILD, "redundant-value"),
+    ("name: P\nvariabels: {x: 1}\n", CHILD, "schema-violation"),
+    ("name: P\nvars: {x: 1}\n", CHILD, "schema-violation"),
+    ("name: P\nvariables: [x]\n", CHILD, "schema-violation"),
+    ("name: P\nvariables: {y: 1}\nvariables: {x: 1}\n", CHILD, "duplicate-key"),
+    ("name: P\nvariables: {<<: {x: 1}}\n", CHILD, "malformed-yaml"),
+    ("name: P\n<<: {variables: {x: 1}}\n", CHILD, "malformed-yaml"),
+    // What else is wrong with a group leaves its values known.
+    ("name: P\nrule: [foo]\n", CHILD, "invalid-rule redundant-value"),
+    ("name: P\nvariables: {y: yes}\n", CHILD, "ambiguous-scalar redundant-value"),
+    // Its parent may set them.
+    ("name: P\nparnet: Q\n", CHILD, "schema-violation"),
+    ("name: P\nparent: Nowhere\n", CHILD, "missing-parent"),
+    ("name: P\nparent: P\n", CHILD, "inheritance-cycle"),
+    ("nmae: P\n", CHILD, "schema-violation"),
+    (
+        "name: G\nvariables: {x: 1}\n---\nname: P\nparent: G\nvariabels: {x: 2}\n",
+        "---\nname: C\nparent: P\nvariables: {x: 1}\n",
+        "schema-violation",
+    ),
+    (
+        "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+        "",
+        "missing-parameter",
+    ),
+    (
+        "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+        "clases: {c: {p: }}\n",
+        "schema-violation",
+    ),
+    (
+        "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
+        "variabels: {x: 1}\n",
+        "missing-parameter schema-violation",
+    ),
+    (
+        "name: P\nclasses: {d: }\n---\nname: C\nparent: P\nenvironment: dev\n",
+        "clases: {c: {p: }}\n",
+        "missing-class missing-class schema-violation",
+    ),
+];
+
 #[test]
 fn what_a_group_with_errors_may_set_is_not_taken_as_not_set() {
     let catalogues = [
         ("environments/production.yaml", "classes: {c: {parameters: {p: }}}\n"),
         ("environments/dev.yaml", "classes: {c: }\n"),
     ];
-    let child = "---\nname: C\nparent: P\nvariables: {x: null}\n";
-    let rows = [
-        ("name: P\n", child, "redundant-value"),
-        ("name: P\nvariabels: {x: 1}\n", child, "schema-violation"),
-        ("name: P\nvars: {x: 1}\n", child, "schema-violation"),
-        ("name: P\nvariables: [x]\n", child, "schema-violation"),
-        ("name: P\nvariables: {y: 1}\nvariables: {x: 1}\n", child, "duplicate-key"),
-        ("name: P\nvariables: {<<: {x: 1}}\n", child, "malformed-yaml"),
-        ("name: P\n<<: {variables: {x: 1}}\n", child, "malformed-yaml"),
-        // What else is wrong with a group leaves its values known.
-        ("name: P\nrule: [foo]\n", child, "invalid-rule redundant-value"),
-        ("name: P\nvariables: {y: yes}\n", child, "ambiguous-scalar redundant-value"),
-        // Its parent may set them.
-        ("name: P\nparnet: Q\n", child, "schema-violation"),
-        ("name: P\nparent: Nowhere\n", child, "missing-parent"),
-        ("name: P\nparent: P\n", child, "inheritance-cycle"),
-        ("nmae: P\n", child, "schema-violation"),
-        (
-            "name: G\nvariables: {x: 1}\n---\nname: P\nparent: G\nvariabels: {x: 2}\n",
-            "---\nname: C\nparent: P\nvariables: {x: 1}\n",
-            "schema-violation",
-        ),
-        (
-            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
-            "",
-            "missing-parameter",
-        ),
-        (
-            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
-            "clases: {c: {p: }}\n",
-            "schema-violation",
-        ),
-        (
-            "name: P\nclasses: {c: {p: 1}}\n---\nname: C\nparent: P\nenvironment: dev\n",
-            "variabels: {x: 1}\n",
-            "missing-parameter schema-violation",
-        ),
-        (
-            "name: P\nclasses: {d: }\n---\nname: C\nparent: P\nenvironment: dev\n",
-            "clases: {c: {p: }}\n",
-            "missing-class missing-class schema-violation",
-        ),
-    ];
-    each_row(rows, |(text, rest, expected)| {
+    each_row(SET_BY_OTHERS.iter().copied(), |(text, rest, expected)| {
         let text = [text, rest].concat();
         let policy = ("clade.yaml", "policy: {redundant_values: warn}\n");
         let checked = checked(&[("groups/g.yaml", &text), policy, catalogues[0], catalogues[1]]);
