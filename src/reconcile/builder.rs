@@ -82,7 +82,8 @@ impl Builder {
                 return self.reject(failed, Reason::CorruptObjects);
             }
         };
-        match self.verifier.verify(&repository, job.commit, Trust::Begin) {
+        let keys = self.verifier.keys();
+        match self.verifier.verify_by(&keys, &repository, job.commit, Trust::Begin) {
             Ok(commit) => self.build(&repository, job, &commit, began),
             // Damage says nothing of signatures.
             Err(SignatureFault::UnreadableCommit { source, .. }) => {
@@ -92,10 +93,11 @@ impl Builder {
             Err(fault) => {
                 self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
                 // Of a commit whose keys cannot be read nothing is known: older ones must not take its place.
-                let is_decided = !matches!(fault, SignatureFault::UnreadableKeys { .. });
+                let is_undecided = matches!(fault, SignatureFault::UnreadableKeys { .. });
                 self.reject_signature(job.commit, fault);
-                if is_decided {
-                    self.fall_back_if_resumed(&repository, job.commit);
+                match is_undecided {
+                    true => self.verifier.note_fallback(FallbackSearch::Ended(keys)),
+                    false => self.fall_back_if_resumed(&repository, job.commit),
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The files of keys. A half-written file may allow what nothing in the whole file allows, such as a key whose revocation
 //! is not written yet, so a change counts as it does for other [watched files](crate::config::watched).
+#![expect(clippy::disallowed_methods, reason = "a read that waits has a time")]
 
 use std::io;
 use std::path::{Path, PathBuf};

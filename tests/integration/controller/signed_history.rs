@@ -484,42 +484,51 @@ fn the_commit_of_before_the_restart_answers_when_its_key_is_back() {
     wait_for(&daemon, &last);
 }
 
+/// Starts a daemon that demands signatures of heads, by SSH and OpenPGP keys.
+fn start_with_both(keys: &Keys) -> Daemon {
+    let at = |name: &str| keys.signed.path().join(name).to_str().unwrap().to_owned();
+    let (allowed, openpgp) = (at("allowed"), at("keys.asc"));
+    let files = ["--allowed-signers-file", &allowed, "--openpgp-keys-file", &openpgp];
+    keys.signed.start(&[&files[..], &["--verify", "head"]].concat())
+}
+
 #[test]
 fn a_resume_waits_for_keys_that_cannot_be_read() {
-    let Some(keys) = Keys::new().filter(|_| have(&["gpg"])) else { return };
-    let at = |name: &str| keys.signed.path().join(name);
-    let bob = keys.signed.openpgp_key("bob");
-    let export = || {
-        let text = run(keys.signed.path(), "gpg", &["--armor", "--export", &bob]);
-        std::fs::write(at("keys.asc"), text).unwrap();
-    };
-    keys.allow(&[&keys.ada]);
-    export();
-    let first = keys.commit("first", &keys.ada);
-    let (allowed, bobs) = (at("allowed"), at("keys.asc"));
-    let signers = ["--allowed-signers-file", allowed.to_str().unwrap()];
-    let openpgp = ["--verify", "head", "--openpgp-keys-file", bobs.to_str().unwrap()];
-    let daemon = keys.signed.start(&[&signers[..], &openpgp].concat());
-    wait_for(&daemon, &first);
-    let pin = format!(r#"{{"commit": "{first}", "reason": "test"}}"#);
-    assert_eq!(daemon.request("POST", "/controller/pin", &pin).status, 200);
-    let older = keys.commit("older", &keys.ada);
-    let newer = keys.signed.commit("newer", Key::OpenPgp(&bob));
-    let head = commit_invalid(&keys, "head", &keys.ada);
-    daemon.wait_until("the head is rejected", |it| {
-        it.get("/controller/status").json()["last_failed"]["commit"] == head.as_str()
-    });
-    std::fs::remove_file(&bobs).unwrap();
-    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
-    let has_logged = |it: &Daemon, what: &str, commit: &str| {
-        it.log_lines().iter().any(|it| it.contains(what) && it.contains(commit))
-    };
-    daemon.wait_until("the search ends at the newer commit", |it| {
-        has_logged(it, "searched again when keys change", &newer)
-    });
-    assert_eq!(live(&daemon), Some(first));
-    export();
-    wait_for(&daemon, &newer);
-    assert!(!has_logged(&daemon, "the commit is live", &older));
-    run(keys.signed.path(), "gpgconf", &["--kill", "all"]);
+    for (is_head, logged) in [(false, "searched again when keys change"), (true, "is rejected")] {
+        let Some(keys) = Keys::new().filter(|_| have(&["gpg"])) else { return };
+        let bob = keys.signed.openpgp_key("bob");
+        let file = keys.signed.path().join("keys.asc");
+        let export = || {
+            let text = run(keys.signed.path(), "gpg", &["--armor", "--export", &bob]);
+            std::fs::write(&file, text).unwrap();
+        };
+        keys.allow(&[&keys.ada]);
+        export();
+        let first = keys.commit("first", &keys.ada);
+        let daemon = start_with_both(&keys);
+        wait_for(&daemon, &first);
+        let pin = format!(r#"{{"commit": "{first}", "reason": "test"}}"#);
+        assert_eq!(daemon.request("POST", "/controller/pin", &pin).status, 200);
+        let older = keys.commit("older", &keys.ada);
+        let newer = keys.signed.commit("newer", Key::OpenPgp(&bob));
+        let head = if is_head { newer.clone() } else { commit_invalid(&keys, "head", &keys.ada) };
+        let is_rejected = |it: &Daemon| {
+            it.get("/controller/status").json()["last_failed"]["commit"] == head.as_str()
+        };
+        daemon.wait_until("the head is decided", |it| is_rejected(it) || has(it, "PromotionHeld"));
+        std::fs::remove_file(&file).unwrap();
+        daemon.wait_until("the head is rejected", is_rejected);
+        let count = |it: &Daemon, what: &str, commit: &str| {
+            let lines = it.log_lines();
+            lines.iter().filter(|it| it.contains(what) && it.contains(commit)).count()
+        };
+        let before = count(&daemon, logged, &newer);
+        assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+        daemon.wait_until("the resume waits", |it| count(it, logged, &newer) > before);
+        assert_eq!(live(&daemon), Some(first));
+        export();
+        wait_for(&daemon, &newer);
+        assert_eq!(count(&daemon, "the commit is live", &older), 0);
+        run(keys.signed.path(), "gpgconf", &["--kill", "all"]);
+    }
 }
