@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::certificates::Site;
+use super::certificates::{Connection, Site};
 use crate::Seen;
 use crate::program::{Daemon, GitRepository, clade};
 
@@ -122,12 +122,14 @@ pub(super) fn revoked_during_handshake() -> Seen {
     let bad = site.sign("bad", 4, 2100);
     let daemon = start(&site, &repository, &[]);
     let mut held: Vec<_> = (0..20).map(|_| site.connect(&daemon.address, &bad)).collect();
-    held.iter_mut().for_each(|it| it.hold("/v1/groups"));
+    for it in &mut held {
+        it.hold("/v1/groups");
+    }
     site.replace("crl.pem", &site.list(4, 2100));
     daemon.wait_until("the list is loaded", |it| {
         site.connect(&it.address, &bad).ask("/v1/groups").is_none()
     });
-    let answered = held.iter_mut().filter_map(|it| it.answer()).count();
+    let answered = held.iter_mut().filter_map(Connection::answer).count();
     assert_eq!(answered, 0);
     Seen::Held("each of 20 was closed without an answer".to_owned())
 }
