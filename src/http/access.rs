@@ -8,6 +8,7 @@
 
 mod browser;
 mod certificates;
+mod grant;
 mod grants;
 mod ignored_headers;
 mod login_ways;
@@ -44,7 +45,8 @@ use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
 };
 use crate::facts::CertificateFacts;
-use grants::{Grant, Held, HeldGrant, Holder};
+use grant::Grant;
+use grants::{Held, HeldGrant, Holder};
 use proxy::{ProxyClaim, TrustedProxy, UserName};
 use query_token::QueryToken;
 use roles::Roles;

@@ -117,7 +117,7 @@ impl Reloader {
         // A file system may hang.
         let outcomes = tokio::task::spawn_blocking(move || files.reload(cause)).await;
         let outcomes = outcomes.unwrap_or_else(|error| {
-            tracing::error!(%error, "changed files were not all looked at");
+            tracing::error!(%error, "not every changed file was read");
             Vec::new()
         });
         for (file, outcome) in outcomes {

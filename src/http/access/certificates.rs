@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::grants::Grant;
+use super::grant::Grant;
 use super::roles::{Role, Roles};
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::facts::{CertificateFacts, is_authorisation, usual_extension_name};

@@ -9,26 +9,13 @@ use std::sync::{Arc, LazyLock};
 
 use smallvec::{SmallVec, smallvec};
 
+use super::grant::Grant;
 use super::login_ways::LoginWays;
 use super::proxy::UserName;
 use super::roles::{Role, Roles};
 use super::tokens::Token;
-use crate::changeset::{Scope, WriteGrant};
+use crate::changeset::WriteGrant;
 use crate::facts::CertificateFacts;
-
-/// Roles, and the changes that `write` is limited to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::http) struct Grant {
-    pub(super) roles: Roles,
-    pub(super) scope: Scope,
-}
-
-impl Grant {
-    /// Returns a grant that is not limited to groups or keys.
-    pub(super) fn everywhere(roles: Roles) -> Self {
-        Self { roles, scope: Scope::default() }
-    }
-}
 
 /// Everything, for callers of an open address and of the unix socket.
 static EVERYTHING: LazyLock<Grant> = LazyLock::new(|| Grant::everywhere(Roles::all()));

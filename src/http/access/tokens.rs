@@ -13,7 +13,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::grants::Grant;
+use super::grant::Grant;
 use super::roles::{Role, Roles};
 use crate::changeset::Scope;
 use crate::document::{self, Content, Limits, Node};

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::grants::Grant;
+use super::grant::Grant;
 use super::proxy::UserName;
 use super::tokens::{Fields, TokensError, entries, fault};
 

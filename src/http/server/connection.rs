@@ -100,7 +100,7 @@ impl<H: RequestHandler> Connection<H> {
         let facts = Some(Arc::new(certificate.facts.clone()));
         let peer = Peer { certificate: facts, address: ip, ..Peer::default() };
         let guard = Arc::clone(&self.guard);
-        // The certificate may have been refused during the handshake: it is looked at before anything is answered.
+        // The certificate may have been refused during the handshake: it is checked before anything is answered.
         tokio::select! {
             biased;
             reason = tls.until_refused(&certificate) => {
