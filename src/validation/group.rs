@@ -178,7 +178,8 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         config_data,
     };
     let content = content(parts, is_valid, document, reader);
-    let values = in_classes.into_iter().chain(in_variables).chain(in_config_data);
+    let values = [in_classes, in_variables, in_config_data];
+    let values = values.iter().flatten().map(ValuePlace::span);
     Some(GroupFile {
         file: Arc::clone(&reader.file),
         spans: spans(document, &content, parent.as_ref(), values),
@@ -209,14 +210,14 @@ fn take_values<T: Default>(
     places: fn(&[Entry]) -> Vec<ValuePlace>,
     read: fn(&mut FileReader, Node) -> T,
     reader: &mut FileReader,
-) -> (T, Vec<Span>) {
+) -> (T, Vec<ValuePlace>) {
     let levels = if key == "variables" { 1 } else { 2 };
     let has_doubts = !reader.doubts.is_empty();
     let is_lost = has_doubts && document.entry(key).is_some_and(|it| reader.lacks_keys(it, levels));
     let is_touched = has_doubts && document.get(key).is_some_and(|it| reader.doubts.touch(it.span));
     let (mismatches_before, errors_before) = (reader.mismatches, reader.errors);
     let Some(node) = document.take(key) else { return Default::default() };
-    let places = places(node.entries());
+    let mut places = places(node.entries());
     // What one part refuses may be a name in another one, where an alias repeats it.
     reader.refused.clear();
     let read = read(reader, node);
@@ -226,8 +227,10 @@ fn take_values<T: Default>(
     if is_touched || reader.errors > errors_before {
         reader.faulty_keys.push(key);
     }
-    let kept = places.iter().filter(|it| it.is_in_table(&reader.refused));
-    (read, kept.map(ValuePlace::span).collect())
+    if !reader.refused.is_empty() {
+        places.retain(|it| it.is_in_table(&reader.refused));
+    }
+    (read, places)
 }
 
 /// Returns what a group says.

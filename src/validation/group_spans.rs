@@ -100,7 +100,7 @@ impl ValuePlace {
 
     /// Returns whether a table has what is here: it leaves out what stands below a key that is not a name.
     pub(super) fn is_in_table(&self, refused: &BTreeSet<u32>) -> bool {
-        refused.is_empty() || !self.keys.iter().any(|it| refused.contains(it))
+        !self.keys.iter().any(|it| refused.contains(it))
     }
 
     pub(super) fn span(&self) -> Span {
