@@ -116,6 +116,9 @@ fn hold_and_back() -> Seen {
     for between in [true, false, true] {
         origin.rewrite("main", &[("groups/a.yaml", Put::File("name: Other\n"))]);
         daemon.wait_until("the rewrite is held", |it| has(it, "PromotionHeld"));
+        // A build is counted after its outcome can be seen.
+        let before = polls(&daemon);
+        daemon.wait_until("a poll passed", |it| polls(it) > before);
         let built = builds(&daemon);
         // Several polls, and no build for any of them.
         let before = polls(&daemon);
