@@ -51,15 +51,6 @@ pub struct WatchedFile {
     pub ending: FileEnd,
 }
 
-/// When a content is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// At the start: what cannot be used is an error.
-    Start,
-    /// While another content is in use.
-    Reload,
-}
-
 /// Why files are compared with what is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReloadCause {
@@ -127,7 +118,7 @@ pub struct WatchedFiles<T, E> {
 }
 
 /// Makes a content of what is in the files.
-pub type Parse<T, E> = dyn Fn(&[Vec<u8>], Occasion) -> Result<T, E> + Send + Sync;
+pub type Parse<T, E> = dyn Fn(&[Vec<u8>]) -> Result<T, E> + Send + Sync;
 
 /// The states of the files when they were loaded, and when they were last found changed.
 struct Versions {
@@ -150,7 +141,7 @@ impl<T, E> WatchedFiles<T, E> {
     /// Returns an error if a file cannot be read or the content cannot be used.
     pub fn open(
         files: Vec<WatchedFile>,
-        parse: impl Fn(&[Vec<u8>], Occasion) -> Result<T, E> + Send + Sync + 'static,
+        parse: impl Fn(&[Vec<u8>]) -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, WatchError<E>> {
         let began = Instant::now();
         let (contents, loaded) = loop {
@@ -172,7 +163,7 @@ impl<T, E> WatchedFiles<T, E> {
                 }
             }
         };
-        let content = parse(&contents, Occasion::Start).map_err(WatchError::Unusable)?;
+        let content = parse(&contents).map_err(WatchError::Unusable)?;
         Ok(Self {
             files,
             parse: Box::new(parse),
@@ -230,7 +221,7 @@ impl<T, E> WatchedFiles<T, E> {
                 check_complete(file, *before, *after)?;
             }
         }
-        let content = (self.parse)(&contents, Occasion::Reload).map_err(WatchError::Unusable)?;
+        let content = (self.parse)(&contents).map_err(WatchError::Unusable)?;
         self.content.store(Arc::new(content));
         *versions = Versions { loaded: next, last: None };
         Ok(Reloaded::Loaded)

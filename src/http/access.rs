@@ -395,7 +395,7 @@ fn watch<T: 'static>(
     parse: fn(&[u8]) -> Result<T, TokensError>,
 ) -> Result<WatchedFiles<T, TokensError>, TokensError> {
     let file = WatchedFile { path: path.to_owned(), ending: FileEnd::DocumentEnd };
-    WatchedFiles::open(vec![file], move |contents, _| parse(&contents.concat())).map_err(|error| {
+    WatchedFiles::open(vec![file], move |contents| parse(&contents.concat())).map_err(|error| {
         match error {
             WatchError::Unusable(error) => error,
             WatchError::Unreadable { source, .. } => TokensError::Unreadable(source),

@@ -68,7 +68,7 @@ impl Webhooks {
         let secrets = file
             .map(|path| {
                 let file = WatchedFile { path, ending: FileEnd::LineEnd };
-                WatchedFiles::open(vec![file], |contents, _| secrets(&contents.concat()))
+                WatchedFiles::open(vec![file], |contents| secrets(&contents.concat()))
             })
             .transpose()
             .map_err(|error| match error {

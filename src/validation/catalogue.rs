@@ -4,10 +4,10 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::file_reader::FileReader;
+use super::file_reader::{FileReader, has_misspelt};
 use super::individual::{first_of_each, single, stem};
-use crate::diagnostic::{Diagnostic, Kind, KnownNames, Place, closest};
-use crate::document::{Content, Entry, Node, Span};
+use crate::diagnostic::{Diagnostic, Kind, KnownNames, Place};
+use crate::document::{Content, Node, Span};
 use crate::hierarchy::Catalogue;
 use crate::model::{AGENT_SPECIFIED, ClassName, EnvironmentName, Key, Table, Value};
 use crate::puppet::{Aliases, DataType};
@@ -110,20 +110,11 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<En
 
 /// Returns whether an environment may be meant to have another name than the one that was read.
 fn is_name_doubtful(document: &Node, reader: &FileReader) -> bool {
-    let is_misspelt = |it: &Entry| {
-        !KEYS.contains(&it.key.as_str()) && closest(&it.key, KEYS.iter().copied()) == Some("name")
-    };
     match document.get("name") {
         Some(_) => reader.is_doubtful(document, "name"),
-        None => {
-            reader.merges(document, "name")
-                || document.entries().iter().take(COMPARED_KEYS).any(is_misspelt)
-        }
+        None => reader.merges(document, "name") || has_misspelt(document, "name", KEYS),
     }
 }
-
-/// How many keys of a document are compared with `name`.
-const COMPARED_KEYS: usize = 16;
 
 fn read_name(document: &Node, reader: &mut FileReader) -> Option<EnvironmentName> {
     if let Some(node) = document.get("name") {

@@ -51,6 +51,16 @@ pub(super) struct FileReader {
 /// Says what is meant by an unknown key, if that is known.
 type FamiliarKeys<'f> = &'f dyn Fn(&Entry) -> Option<String>;
 
+/// How many keys of a mapping are compared with known ones to tell whether one of them is meant.
+pub(super) const COMPARED_KEYS: usize = 16;
+
+/// Returns whether a mapping has an unknown key that is like a known one, among its first keys.
+pub(super) fn has_misspelt(mapping: &Node, key: &str, known: &[&str]) -> bool {
+    mapping.entries().iter().take(COMPARED_KEYS).any(|it| {
+        !known.contains(&it.key.as_str()) && closest(&it.key, known.iter().copied()) == Some(key)
+    })
+}
+
 /// Returns what a severity counts as.
 pub(super) fn weight(severity: Severity) -> Weight {
     match severity {

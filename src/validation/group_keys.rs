@@ -1,6 +1,6 @@
 //! The keys of a group, and what is meant by other ones.
 
-use super::file_reader::FileReader;
+use super::file_reader::{COMPARED_KEYS, FileReader};
 use crate::diagnostic::closest;
 use crate::document::{Content, Entry, Node};
 
@@ -100,9 +100,6 @@ pub(super) fn says_name(entry: &Entry) -> bool {
     let is_around = || matches!(meaning(entry), Some(KeyMeaning::Group | KeyMeaning::Groups));
     !KEYS.contains(&entry.key.as_str()) && (means(entry, "name") || is_around())
 }
-
-/// How many keys of a document are compared with one that it lacks.
-pub(super) const COMPARED_KEYS: usize = 16;
 
 /// Returns the texts that may be meant as the name or the id of a group with errors; `read` are those of the two keys
 /// whose value was read.

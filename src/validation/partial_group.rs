@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::file_reader::FileReader;
-use super::group_keys::{COMPARED_KEYS, means};
+use super::file_reader::{COMPARED_KEYS, FileReader};
+use super::group_keys::means;
 use crate::document::Node;
 use crate::hierarchy::root_group;
 use crate::model::{

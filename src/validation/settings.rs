@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::daemon_settings::DAEMON_SETTINGS;
-use super::file_reader::FileReader;
+use super::file_reader::{FileReader, has_misspelt};
 use super::individual::single;
 use super::layout::{Layout, Strictness, ValidationPolicy};
 use super::reading::{FileParts, FileReading, read_file};
 use super::schema_settings::read_schemas;
 use super::source::{FileKind, SourceContent, SourceFile};
-use crate::diagnostic::{Kind, closest};
+use crate::diagnostic::Kind;
 use crate::document::{self, Content, Entry, Limits, Node};
 use crate::model::{Budget, Interpolation, Meter};
 
@@ -129,13 +129,9 @@ fn switch_off(policy: &mut ValidationPolicy) {
 
 /// Returns whether it is not known which value a key has, as it is set twice, merged or misspelt.
 fn is_unknown(mapping: &Node, key: &str, known: &[&str], reader: &FileReader) -> bool {
-    let is_misspelt = |it: &Entry| {
-        let is_other = !known.contains(&it.key.as_str());
-        is_other && closest(&it.key, known.iter().copied()) == Some(key)
-    };
     match mapping.entry(key) {
         Some(entry) => reader.doubts.cover(entry.key_span),
-        None => reader.merges(mapping, key) || mapping.entries().iter().any(is_misspelt),
+        None => reader.merges(mapping, key) || has_misspelt(mapping, key, known),
     }
 }
 

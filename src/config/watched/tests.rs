@@ -6,7 +6,7 @@ type Text = WatchedFiles<String, String>;
 
 fn open(path: &Path, ending: FileEnd) -> Text {
     let file = WatchedFile { path: path.to_owned(), ending };
-    Text::open(vec![file], |contents, _| {
+    Text::open(vec![file], |contents| {
         let text = String::from_utf8(contents.concat()).unwrap();
         if text.contains("broken") { Err("it is broken".to_owned()) } else { Ok(text) }
     })

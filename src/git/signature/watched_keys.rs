@@ -113,7 +113,7 @@ impl KeyFile {
     fn open(&self) -> Result<WatchedFiles<String, io::Error>, WatchError<io::Error>> {
         // As in PEM, each key shows where it ends. A file that is cut between two of them counts once it is stable.
         let file = WatchedFile { path: self.path.clone(), ending: FileEnd::Format };
-        WatchedFiles::open(vec![file], |contents, _| {
+        WatchedFiles::open(vec![file], |contents| {
             String::from_utf8(contents.concat())
                 .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
         })

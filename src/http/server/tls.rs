@@ -66,7 +66,7 @@ impl Tls {
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
         let used_lists: Mutex<UsedLists> = Mutex::default();
         let own_until: Mutex<Option<i64>> = Mutex::default();
-        let watched = WatchedFiles::open(configure::watched_files(&files), move |contents, _| {
+        let watched = WatchedFiles::open(configure::watched_files(&files), move |contents| {
             let mut used_lists = used_lists.lock();
             let setup = configure::configure(&files, contents)?;
             // One that is valid stays in use; where it has expired as well, the other files still count.
