@@ -19,6 +19,7 @@ mod place_tree;
 mod puppetdb;
 mod satisfy;
 mod search;
+mod source;
 
 pub use array::{read, read_within};
 pub use array_form::{array_levels, to_value};
@@ -38,3 +39,4 @@ pub use pins::{
 pub use puppetdb::{QueryFormat, to_covering_query, to_query, to_whole_query};
 pub use satisfy::{Formula, Outline, Satisfiability, Solver};
 pub use search::{RuleMatches, RuleSearch, SearchRange};
+pub use source::{RulePart, RuleSource};

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::array_form::to_value;
-use super::comparison::{OPERATORS, comparison, shorten};
+use super::comparison::{ComparisonOperator, OPERATORS, shorten};
 use super::console::{read_console, read_console_within};
 use super::depth::{TOO_DEEP, TOO_DEEP_HELP, is_too_deep};
 use super::fault::{RuleFault, RuleFaultKind};
-
+use super::source::{RulePart, RuleSource};
 use crate::model::{Comparison, Condition, Path, Segment, Test, shared_path, shared_text};
 
 /// How deep conditions may be nested.
@@ -31,8 +31,8 @@ pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
 /// # Errors
 ///
 /// Returns every fault of the rule; one of the kind [`RuleFaultKind::Size`] for a string with more comparisons.
-pub fn read_within(rule: &Value, most: usize) -> Result<Condition, Vec<RuleFault>> {
-    if let Value::String(text) = rule {
+pub fn read_within<S: RuleSource>(rule: &S, most: usize) -> Result<Condition, Vec<RuleFault>> {
+    if let RulePart::Text(text) = rule.part() {
         return read_console_within(text, most);
     }
     let mut reader = ArrayReader { faults: Vec::new(), element: Vec::new() };
@@ -68,9 +68,9 @@ impl ArrayReader {
         result
     }
 
-    fn condition(&mut self, rule: &Value) -> Option<Condition> {
-        let Value::Array(parts) = rule else {
-            let text = rule.as_str().filter(|it| it.len() <= TEXT_IN_HELP);
+    fn condition<S: RuleSource>(&mut self, rule: &S) -> Option<Condition> {
+        let RulePart::List(parts) = rule.part() else {
+            let text = rule.part().text().filter(|it| it.len() <= TEXT_IN_HELP);
             let written = text.and_then(|it| read_console(it).ok());
             let help = match written {
                 Some(condition) => format!("inside of a list write {}", to_value(&condition)),
@@ -85,12 +85,12 @@ impl ArrayReader {
         let Some((head, rest)) = parts.split_first() else {
             return self.fault("a condition must not be empty", None);
         };
-        let Value::String(head) = head else {
+        let RulePart::Text(head) = head.part() else {
             let help = format!("start with `and`, `or`, `not` or an operator: {OPERATORS}");
             return self
                 .at(0, |it| it.fault("a condition must start with an operator", Some(help)));
         };
-        match head.as_str() {
+        match head {
             "and" => self.terms(head, rest).map(Condition::And),
             "or" => self.terms(head, rest).map(Condition::Or),
             "not" => {
@@ -107,7 +107,7 @@ impl ArrayReader {
         }
     }
 
-    fn terms(&mut self, operator: &str, terms: &[Value]) -> Option<Vec<Condition>> {
+    fn terms<S: RuleSource>(&mut self, operator: &str, terms: &[S]) -> Option<Vec<Condition>> {
         if terms.is_empty() {
             return self.fault(format!("`{operator}` needs at least one condition"), None);
         }
@@ -119,20 +119,20 @@ impl ArrayReader {
         read.into_iter().collect()
     }
 
-    fn test(&mut self, operator: &str, rest: &[Value]) -> Option<Condition> {
+    fn test<S: RuleSource>(&mut self, written: &str, rest: &[S]) -> Option<Condition> {
         // The operator comes first: with another one the shape may be meant otherwise.
-        if comparison(operator, "").is_none() {
-            let second = rest.first().and_then(Value::as_str);
-            let help = match second.filter(|it| comparison(it, "").is_some()) {
+        let Some(operator) = ComparisonOperator::parse(written) else {
+            let second = rest.first().and_then(|it| it.part().text());
+            let help = match second.filter(|it| ComparisonOperator::parse(it).is_some()) {
                 Some(second) => format!("the operator comes first: [\"{second}\", path, value]"),
-                None => operator_help(operator),
+                None => operator_help(written),
             };
-            let message = format!("`{}` is not an operator", shorten(operator));
+            let message = format!("`{}` is not an operator", shorten(written));
             return self.at(0, |it| it.fault(message, Some(help)));
-        }
+        };
         let [path, operand] = rest else {
             let message = format!(
-                "`{operator}` takes a path and a value, found {}",
+                "`{written}` takes a path and a value, found {}",
                 if rest.len() == 1 {
                     "one element".to_owned()
                 } else {
@@ -146,17 +146,24 @@ impl ArrayReader {
         Some(Condition::Test(Test { path: path?, comparison: comparison? }))
     }
 
-    fn operand(&mut self, operator: &str, operand: &Value) -> Option<Comparison> {
-        let Value::String(text) = operand else {
-            let help = match operand {
-                Value::Number(_) | Value::Bool(_) => {
-                    Some(format!("write it in quotes: \"{operand}\""))
-                }
-                _ => None,
-            };
-            return self.fault("the value of a comparison must be a string", help);
+    fn operand<S: RuleSource>(
+        &mut self,
+        operator: ComparisonOperator,
+        operand: &S,
+    ) -> Option<Comparison> {
+        let text = match operand.part() {
+            RulePart::Text(text) => text,
+            other => {
+                let help = match other {
+                    RulePart::Scalar(it) if !it.is_null() => {
+                        Some(format!("write it in quotes: \"{it}\""))
+                    }
+                    _ => None,
+                };
+                return self.fault("the value of a comparison must be a string", help);
+            }
         };
-        match comparison(operator, text)? {
+        match operator.comparison(text) {
             Ok(comparison) => Some(comparison),
             Err(fault) => {
                 self.faults.push(RuleFault { element: self.element.clone(), ..fault });
@@ -165,25 +172,23 @@ impl ArrayReader {
         }
     }
 
-    fn path(&mut self, path: &Value) -> Option<Path> {
-        match path {
-            Value::String(name) if name == "name" => Some(Path::Name),
-            Value::String(other) => Some(Path::Bare(other.as_str().into())),
-            Value::Array(segments) if segments.is_empty() => {
-                self.fault("a path must not be empty", None)
-            }
-            Value::Array(segments) if is_too_deep(segments.len()) => {
+    fn path<S: RuleSource>(&mut self, path: &S) -> Option<Path> {
+        match path.part() {
+            RulePart::Text("name") => Some(Path::Name),
+            RulePart::Text(other) => Some(Path::Bare(other.into())),
+            RulePart::List([]) => self.fault("a path must not be empty", None),
+            RulePart::List(segments) if is_too_deep(segments.len()) => {
                 self.fault(TOO_DEEP, Some(TOO_DEEP_HELP.to_owned()))
             }
-            Value::Array(segments) => self.segments(segments),
-            _ => self.fault(
+            RulePart::List(segments) => self.segments(segments),
+            RulePart::Scalar(_) | RulePart::Mapping => self.fault(
                 "a path must be `name` or a list such as [\"fact\", \"os\", \"family\"]",
                 None,
             ),
         }
     }
 
-    fn segments(&mut self, segments: &[Value]) -> Option<Path> {
+    fn segments<S: RuleSource>(&mut self, segments: &[S]) -> Option<Path> {
         let read: Vec<Option<Segment>> = segments
             .iter()
             .enumerate()
@@ -193,9 +198,9 @@ impl ArrayReader {
         read.map(|it| Path::Segments(shared_path(&it)))
     }
 
-    fn segment(&mut self, index: usize, segment: &Value) -> Option<Segment> {
-        match (index, segment) {
-            (0, Value::String(root)) => match root.as_str() {
+    fn segment<S: RuleSource>(&mut self, index: usize, segment: &S) -> Option<Segment> {
+        match (index, segment.part()) {
+            (0, RulePart::Text(root)) => match root {
                 "fact" | "facts" | "trusted" | "name" => Some(Segment::Key(shared_text(root))),
                 other => {
                     let mut words = other.split_whitespace();
@@ -217,8 +222,8 @@ impl ArrayReader {
                 }
             },
             (0, _) => self.fault("a path starts with `fact`, `trusted` or `name`", None),
-            (_, Value::String(key)) => Some(Segment::Key(shared_text(key))),
-            (_, Value::Number(number)) => match number.as_u64() {
+            (_, RulePart::Text(key)) => Some(Segment::Key(shared_text(key))),
+            (_, RulePart::Scalar(Value::Number(number))) => match number.as_u64() {
                 Some(index) => Some(Segment::Index(index)),
                 None => self.fault("an index into a list is a whole number from 0", None),
             },

@@ -8,10 +8,12 @@ use std::fmt;
 use std::ops::Range;
 
 use super::array_form::path_to_value;
-use super::comparison::{comparison, shorten};
+use super::comparison::shorten;
 use super::depth::{TOO_DEEP, TOO_DEEP_HELP, is_too_deep};
 use super::fault::{RuleFault, RuleFaultKind};
-use crate::model::{Condition, Path, Segment, Test, is_bare_segment, shared_path, write_quoted};
+use crate::model::{
+    Comparison, Condition, Path, Segment, Test, is_bare_segment, shared_path, write_quoted,
+};
 pub(crate) use familiar::opens_foreign_quote;
 use familiar::{dotted, join_help, no_path, operator_help};
 use fault::{BoxedFault, fault};
@@ -173,21 +175,18 @@ impl ConsoleReader {
         let start = self.scanner.position();
         let value = self.scanner.value()?;
         self.comparisons.push(at..self.scanner.end());
-        let comparison = match comparison(operator, &value.content) {
-            Some(Ok(comparison)) => Some(comparison),
-            Some(Err(fault)) => {
+        let comparison = match operator.comparison(&value.content) {
+            Ok(comparison) => comparison,
+            Err(fault) => {
                 let characters = fault.characters.filter(|_| value.verbatim).map(|range| {
                     range.start + value.inset + start..range.end + value.inset + start
                 });
                 let characters = characters.or(Some(start..self.scanner.end()));
                 self.patterns.push(RuleFault { characters, ..fault });
-                None
+                // The fault is reported; what stands in place of the pattern is never used.
+                Comparison::Equals(value.content.as_str().into())
             }
-            None => None,
         };
-        // A faulty pattern is reported; what stands in its place is never used.
-        let comparison =
-            comparison.unwrap_or(crate::model::Comparison::Equals(value.content.as_str().into()));
         let test = Condition::Test(Test { path, comparison });
         Ok(if negated { Condition::Not(Box::new(test)) } else { test })
     }

@@ -1,17 +1,30 @@
 //! Rules as written, with the places of their faults.
 
+use serde_json::Value;
+
 use super::element::{element, part_of};
 use super::file_reader::FileReader;
 use super::lint;
 use crate::diagnostic::Kind;
-use crate::document::{Node, Span};
+use crate::document::{Content, Node, Span};
 use crate::model::{BudgetItem, Comparison, Condition, Path, Segment};
-use crate::rule::{self, RuleFault, RuleFaultKind};
+use crate::rule::{self, RuleFault, RuleFaultKind, RulePart, RuleSource};
+
+impl RuleSource for Node {
+    fn part(&self) -> RulePart<'_, Self> {
+        match &self.content {
+            Content::Scalar(Value::String(text)) => RulePart::Text(text),
+            Content::Scalar(scalar) => RulePart::Scalar(scalar),
+            Content::Sequence(elements) => RulePart::List(elements),
+            Content::Mapping(_) => RulePart::Mapping,
+        }
+    }
+}
 
 /// Reads a rule in either notation.
 pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
     let most = reader.limit(BudgetItem::RuleTerms);
-    match rule::read_within(&node.to_value(), usize::try_from(most).unwrap_or(usize::MAX)) {
+    match rule::read_within(node, usize::try_from(most).unwrap_or(usize::MAX)) {
         Ok(condition) => {
             reader.charge(BudgetItem::RuleTerms, terms(&condition))?;
             lint::rule(&condition, node, reader);

@@ -7,7 +7,8 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use super::familiar::{opens_foreign_quote, quoted};
 use super::fault::{BoxedFault, fault};
-use crate::model::{Segment, shared_text};
+use crate::model::{Order, Segment, shared_text};
+use crate::rule::comparison::ComparisonOperator;
 
 /// A token where a condition starts or ends.
 pub(super) enum ConsoleToken {
@@ -192,19 +193,19 @@ impl ConsoleScanner {
         }
     }
 
-    /// Takes an operator; returns whether it is negated, and the operator of the array form.
-    pub(super) fn operator(&mut self) -> Result<(bool, &'static str), BoxedFault> {
-        const OPERATORS: [(&str, bool, &str); 10] = [
-            ("<:", false, "<:"),
-            ("/:", true, "<:"),
-            ("!=", true, "="),
-            ("!~", true, "~"),
-            (">=", false, ">="),
-            ("<=", false, "<="),
-            ("=", false, "="),
-            ("~", false, "~"),
-            (">", false, ">"),
-            ("<", false, "<"),
+    /// Takes an operator; returns whether it is negated, and the operator itself.
+    pub(super) fn operator(&mut self) -> Result<(bool, ComparisonOperator), BoxedFault> {
+        const OPERATORS: [(&str, bool, ComparisonOperator); 10] = [
+            ("<:", false, ComparisonOperator::Contains),
+            ("/:", true, ComparisonOperator::Contains),
+            ("!=", true, ComparisonOperator::Equals),
+            ("!~", true, ComparisonOperator::Finds),
+            (">=", false, ComparisonOperator::Number(Order::AtLeast)),
+            ("<=", false, ComparisonOperator::Number(Order::AtMost)),
+            ("=", false, ComparisonOperator::Equals),
+            ("~", false, ComparisonOperator::Finds),
+            (">", false, ComparisonOperator::Number(Order::Greater)),
+            ("<", false, ComparisonOperator::Number(Order::Less)),
         ];
         let start = self.position();
         for (text, negated, operator) in OPERATORS {

@@ -55,9 +55,10 @@ fn fails_for_every_name((comparison, wanted): &ValueDemand<'_>) -> bool {
 
 /// Returns whether this is the JSON text of a number or boolean.
 fn is_scalar(text: &str) -> bool {
+    let begins_number = text.starts_with(|it: char| it == '-' || it.is_ascii_digit());
     let number =
         || serde_json::from_str::<Number>(text).is_ok_and(|it| is_written_as(it.as_str(), text));
-    matches!(text, "true" | "false") || number()
+    matches!(text, "true" | "false") || begins_number && number()
 }
 
 /// Returns whether no number lies between the demanded bounds.
