@@ -33,6 +33,8 @@
     expect(dead_code, unused_imports, reason = "the program uses more")
 )]
 
+mod byte_set;
+
 mod json;
 
 mod wording;

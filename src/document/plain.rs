@@ -42,7 +42,7 @@ pub(super) fn read(text: DecodedText<'_>, limits: &Limits) -> Option<(Contents, 
         }
         false => Vec::new(),
     };
-    let in_place_of_values = reader.in_place_of_values;
+    let in_place_of_values = std::mem::take(&mut reader.in_place_of_values);
     let contents = Contents { documents, ignores, in_place_of_values, ..Contents::default() };
     Some((contents, reader.values))
 }

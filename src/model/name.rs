@@ -150,12 +150,9 @@ name! {
     /// ```
     ClassName, "a class name", |text| {
         let name = text.strip_prefix("::").unwrap_or(text);
-        let segment = |part: &str| {
-            part.starts_with(|c: char| c.is_ascii_lowercase()) && part.bytes().all(is_word_byte)
-        };
         if is_long(name) {
             Err("it is longer than 1,024 characters")
-        } else if is_joined(name, segment) {
+        } else if is_class_name(name) {
             Ok(name)
         } else {
             Err("its segments start with a lowercase letter and go on with lowercase letters, digits and underscores")
@@ -227,20 +224,20 @@ fn key(text: &str) -> Result<&str, &'static str> {
     }
 }
 
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
-}
-
-/// Returns whether a name is of segments with `::` between them. It is split at single colons, which are found faster:
-/// a name is read for each class of each group.
-fn is_joined(name: &str, is_segment: impl Fn(&str) -> bool) -> bool {
-    let mut parts = name.split(':');
-    let is_first = parts.next().is_some_and(&is_segment);
-    let mut others = std::iter::from_fn(|| {
-        let between = parts.next()?;
-        Some(between.is_empty() && parts.next().is_some_and(&is_segment))
-    });
-    is_first && others.all(|it| it)
+/// Returns whether a name is of segments with `::` between them. It takes one pass: a name is read for each class of
+/// each group.
+fn is_class_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let mut is_begun = false;
+    while let Some(byte) = bytes.next() {
+        is_begun = match byte {
+            b'a'..=b'z' => true,
+            b'0'..=b'9' | b'_' if is_begun => true,
+            b':' if is_begun && bytes.next() == Some(b':') => false,
+            _ => return false,
+        };
+    }
+    is_begun
 }
 
 /// Returns whether a name is longer than YAML readers take keys.

@@ -220,11 +220,12 @@ pub(crate) fn is_bare_segment(text: &str) -> bool {
 /// Writes text in the console's double quotes: only `"` and `\` are escaped.
 pub(crate) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
-    for character in text.chars() {
-        if matches!(character, '"' | '\\') {
-            f.write_str("\\")?;
-        }
-        write!(f, "{character}")?;
+    let mut written = 0;
+    for (at, _) in text.match_indices(['"', '\\']) {
+        f.write_str(text.get(written..at).unwrap_or_default())?;
+        f.write_str("\\")?;
+        written = at;
     }
+    f.write_str(text.get(written..).unwrap_or_default())?;
     f.write_str("\"")
 }

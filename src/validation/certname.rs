@@ -1,9 +1,13 @@
 //! Certnames that no node has.
 
 use super::file_reader::FileReader;
+use crate::byte_set::ByteSet;
 use crate::diagnostic::Kind;
 use crate::document::{Span, quote};
 use crate::java_regex::from_glob;
+
+/// The bytes of a certname as most are.
+static USUAL: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyz0123456789-._");
 
 /// Where a certname stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +37,8 @@ pub(super) fn is_pattern(name: &str) -> bool {
 
 /// Returns why no node has a certname, and what to do.
 fn suspicion(name: &str, role: CertnameRole) -> Option<(String, String)> {
-    let is_usual = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_');
-    if !name.is_empty() && name.bytes().all(is_usual) {
+    // Each name of each list of pins is asked for.
+    if !name.is_empty() && name.bytes().all(|it| USUAL.has(it)) {
         return None;
     }
     if name.is_empty() {

@@ -416,19 +416,24 @@ impl FileReader {
 
     /// Reads class -> parameter -> value; null is a class without parameters.
     pub(super) fn classes(&mut self, node: Node, what: impl Display + Copy) -> Classes {
-        let mut classes = BTreeMap::new();
-        for entry in self.entries(node, what) {
+        let entries = self.entries(node, what);
+        // Only one of two spellings begins so.
+        let may_repeat = entries.iter().any(|it| it.key.starts_with("::"));
+        let mut seen = may_repeat.then(BTreeSet::new);
+        let mut classes: Vec<(ClassName, Table<Key, Value>)> = Vec::with_capacity(entries.len());
+        for entry in entries {
             let Some(name) = self.key::<ClassName>(&entry) else { continue };
             let parameters = if entry.value.is_null() {
                 Table::default()
             } else {
                 self.values::<Key>(entry.value, format_args!("the parameters of `{name}`"))
             };
-            if classes.insert(name.clone(), parameters).is_some() {
+            if seen.as_mut().is_some_and(|it| !it.insert(name.clone())) {
                 let message =
                     format!("the class `{name}` is set twice, with and without a leading `::`");
                 self.add(Kind::DuplicateKey, entry.key_span, message);
             }
+            classes.push((name, parameters));
         }
         classes.into_iter().collect()
     }

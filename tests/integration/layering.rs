@@ -15,7 +15,8 @@ use graph::Graph;
 
 /// Module -> the modules it may name, lower layers first; `*` stands for all.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("document", &[]),
+    ("byte_set", &[]),
+    ("document", &["byte_set"]),
     ("puppet", &[]),
     ("wording", &[]),
     ("diagnostic", &["document", "wording"]),
@@ -32,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "validation",
         &[
+            "byte_set",
             "model",
             "rule",
             "java_regex",
@@ -223,6 +225,7 @@ const PURE: &[&str] = &[
     "age",
     "answer",
     "blame",
+    "byte_set",
     "json",
     "java_regex",
     "masking",

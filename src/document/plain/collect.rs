@@ -1,6 +1,7 @@
 //! What is read of a plain file: values, counted, in vectors of the right size.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -19,18 +20,38 @@ const LEVELS: usize = 64;
 /// The most bytes of a key; of a longer one the parser may not see that it is one.
 const KEY_BYTES: usize = 1_000;
 
-/// Room for so many parts is made at once: a file of a group has fewer open at a time, mostly.
-const USUAL: usize = 32;
+/// Room for so many parts is kept for the next file of a thread: a file of a group has fewer open at a time, mostly.
+const USUAL: usize = 64;
 
 /// Up to so many keys are compared one by one with the next.
 const FEW: usize = 16;
 
-pub(super) struct PlainReader<'t> {
-    pub(super) cursor: LineCursor<'t>,
+thread_local! {
+    /// The memory that the last file was read in, for the next one.
+    static SPARE: Cell<OpenParts> = const { Cell::new(OpenParts::NONE) };
+}
+
+/// The parts of what is open.
+struct OpenParts {
     /// The elements of all lists that are open. A list gets memory of its own when it is closed, as much as it needs.
     elements: Vec<Node>,
     /// The entries of all mappings that are open, likewise.
     entries: Vec<Entry>,
+}
+
+impl OpenParts {
+    const NONE: Self = Self { elements: Vec::new(), entries: Vec::new() };
+}
+
+impl Default for OpenParts {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+pub(super) struct PlainReader<'t> {
+    pub(super) cursor: LineCursor<'t>,
+    open: OpenParts,
     pub(super) in_place_of_values: Vec<(Span, String)>,
     /// The keys and values that were read.
     pub(super) values: usize,
@@ -47,12 +68,24 @@ pub(super) struct OpenCollection {
     keys: Option<HashSet<String>>,
 }
 
+impl Drop for PlainReader<'_> {
+    fn drop(&mut self) {
+        let OpenParts { mut elements, mut entries } = std::mem::take(&mut self.open);
+        if elements.capacity() <= USUAL && entries.capacity() <= USUAL {
+            // What is open still is of a file that was declined.
+            elements.clear();
+            entries.clear();
+            // Without the memory of this thread, which ends, it is dropped.
+            let _ = SPARE.try_with(|it| it.set(OpenParts { elements, entries }));
+        }
+    }
+}
+
 impl<'t> PlainReader<'t> {
     pub(super) fn new(cursor: LineCursor<'t>, most_levels: usize) -> Self {
         Self {
             cursor,
-            elements: Vec::with_capacity(USUAL),
-            entries: Vec::with_capacity(USUAL),
+            open: SPARE.try_with(Cell::take).unwrap_or_default(),
             in_place_of_values: Vec::new(),
             values: 0,
             levels: 0,
@@ -74,17 +107,17 @@ impl<'t> PlainReader<'t> {
     /// Opens a list that begins at a byte of this line.
     pub(super) fn open_sequence(&mut self, at: usize) -> Option<OpenCollection> {
         let start = self.cursor.place(at);
-        self.open(start, self.elements.len())
+        self.open(start, self.open.elements.len())
     }
 
     /// Opens a mapping that begins at a byte of this line.
     pub(super) fn open_mapping(&mut self, at: usize) -> Option<OpenCollection> {
         let start = self.cursor.place(at);
-        self.open(start, self.entries.len())
+        self.open(start, self.open.entries.len())
     }
 
     pub(super) fn add_element(&mut self, element: Node) {
-        self.elements.push(element);
+        self.open.elements.push(element);
     }
 
     /// Adds an entry; declines a key that the mapping has already.
@@ -94,7 +127,7 @@ impl<'t> PlainReader<'t> {
         (key, key_span): (&'t str, Span),
         value: Node,
     ) -> Option<()> {
-        let before = self.entries.get(open.first..)?;
+        let before = self.open.entries.get(open.first..)?;
         if before.len() < FEW {
             if before.iter().any(|it| it.key == key) {
                 return None;
@@ -106,14 +139,14 @@ impl<'t> PlainReader<'t> {
                 return None;
             }
         }
-        self.entries.push(Entry { key: key.to_owned(), key_span, value });
+        self.open.entries.push(Entry { key: key.to_owned(), key_span, value });
         Some(())
     }
 
     /// Closes a list; `end` is the place behind its bracket, and `None` for one without.
     pub(super) fn close_sequence(&mut self, open: &OpenCollection, end: Option<Position>) -> Node {
         self.levels -= 1;
-        let elements = self.elements.split_off(open.first);
+        let elements = self.open.elements.split_off(open.first);
         let last = || elements.last().map_or(open.start, |it| it.span.end);
         let span = Span { start: open.start, end: end.unwrap_or_else(last) };
         Node { span, content: Content::Sequence(elements) }
@@ -122,7 +155,7 @@ impl<'t> PlainReader<'t> {
     /// Closes a mapping, likewise.
     pub(super) fn close_mapping(&mut self, open: &OpenCollection, end: Option<Position>) -> Node {
         self.levels -= 1;
-        let entries = self.entries.split_off(open.first);
+        let entries = self.open.entries.split_off(open.first);
         let last = || entries.last().map_or(open.start, |it| it.value.span.end);
         let span = Span { start: open.start, end: end.unwrap_or_else(last) };
         Node { span, content: Content::Mapping(entries) }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use super::cursor::LineCursor;
+use crate::byte_set::ByteSet;
 
 /// A scalar of one line.
 pub(super) struct LineScalar<'t> {
@@ -38,29 +39,16 @@ impl<'t> LineScalar<'t> {
 }
 
 /// The bytes among which a scalar is searched for the next that means something.
-type MeaningTable = [bool; 256];
-
-#[expect(clippy::indexing_slicing, reason = "a table has an entry for each byte")]
-const fn meaning(bytes: &[u8]) -> MeaningTable {
-    let mut table = [false; 256];
-    let mut rest = bytes;
-    while let [first, behind @ ..] = rest {
-        table[*first as usize] = true;
-        rest = behind;
-    }
-    table
-}
-
-static IN_BLOCK: MeaningTable = meaning(b"\n:#");
-static IN_FLOW: MeaningTable = meaning(b"\n:#,[]{}-");
-static IN_SINGLE_QUOTES: MeaningTable = meaning(b"\n'");
-static IN_DOUBLE_QUOTES: MeaningTable = meaning(b"\n\"\\");
+static IN_BLOCK: ByteSet = ByteSet::of(b"\n:#");
+static IN_FLOW: ByteSet = ByteSet::of(b"\n:#,[]{}-");
+static IN_SINGLE_QUOTES: ByteSet = ByteSet::of(b"\n'");
+static IN_DOUBLE_QUOTES: ByteSet = ByteSet::of(b"\n\"\\");
 
 /// Returns the place of the next byte that means something, from a place on.
 #[inline]
-fn next_meant(bytes: &[u8], from: usize, table: &MeaningTable) -> Option<(usize, u8)> {
+fn next_meant(bytes: &[u8], from: usize, meant: &ByteSet) -> Option<(usize, u8)> {
     let rest = bytes.get(from..)?;
-    let length = rest.iter().position(|it| table.get(usize::from(*it)) == Some(&true))?;
+    let length = rest.iter().position(|it| meant.has(*it))?;
     Some((from + length, *rest.get(length)?))
 }
 
@@ -84,10 +72,10 @@ fn plain<'t>(cursor: &LineCursor<'t>, first: u8, around: Around) -> Option<LineS
     }
     let bytes = cursor.text.as_bytes();
     let before = |at: usize| at.checked_sub(1).and_then(|it| bytes.get(it));
-    let table = if around == Around::Flow { &IN_FLOW } else { &IN_BLOCK };
+    let meant = if around == Around::Flow { &IN_FLOW } else { &IN_BLOCK };
     let mut from = start + 1;
     let mut end = loop {
-        let Some((at, byte)) = next_meant(bytes, from, table) else { break bytes.len() };
+        let Some((at, byte)) = next_meant(bytes, from, meant) else { break bytes.len() };
         let ends = match byte {
             b':' => {
                 let next = bytes.get(at + 1);
