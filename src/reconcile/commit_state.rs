@@ -188,7 +188,7 @@ impl CommitState {
             Self::Pending { since: None } => "fetched, being built".to_owned(),
             Self::Held { .. } => "valid, but held: see the conditions of the status".to_owned(),
             Self::Older => "in the history from before this daemon followed the branch".to_owned(),
-            Self::Elsewhere => "fetched, but not on the followed branch".to_owned(),
+            Self::Elsewhere => "in the repository, but not on the followed branch".to_owned(),
         }
     }
 }

@@ -229,7 +229,8 @@ impl CommitLookup {
         Ok(CommitDetails { info, outcome, state })
     }
 
-    /// Returns the commits that are kept built since the start, newest first. Blocking.
+    /// Returns the commits that are kept built since the start, newest first, without those of writes that were refused.
+    /// Blocking.
     ///
     /// # Errors
     ///
@@ -243,7 +244,9 @@ impl CommitLookup {
             .filter_map(|(commit, outcome)| {
                 let info = repository.commit(commit).ok()?;
                 let state = self.commit_state(&repository, commit);
-                Some(CommitDetails { info, outcome, state })
+                // The write was refused after it was made, or made again on a newer commit.
+                let is_abandoned = state == CommitState::Elsewhere && self.store.is_written(commit);
+                (!is_abandoned).then_some(CommitDetails { info, outcome, state })
             })
             .collect();
         commits.sort_by_key(|it| std::cmp::Reverse((it.info.time, it.info.id)));

@@ -75,6 +75,13 @@ impl SnapshotCache {
         }
     }
 
+    /// Notes that a write made a commit.
+    pub(super) fn note_written(&mut self, commit: CommitId) {
+        if let Some(built) = self.0.get_mut(&commit) {
+            built.is_written = true;
+        }
+    }
+
     /// Returns the commits.
     pub(super) fn all(&self) -> Vec<(CommitId, Outcome)> {
         self.0.iter().map(|(commit, it)| (*commit, it.outcome.clone())).collect()
@@ -105,6 +112,7 @@ mod tests {
             checked: Arc::new(checked),
             bytes,
             base: base.map(id),
+            is_written: false,
         }
     }
 

@@ -124,7 +124,9 @@ impl SnapshotStore {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Outcome, BuildError> {
-        self.decide(repository, commit, &|| true)
+        let outcome = self.decide(repository, commit, &|| true)?;
+        self.cache.lock().note_written(commit);
+        Ok(outcome)
     }
 
     fn decide(
@@ -304,6 +306,11 @@ impl SnapshotStore {
     /// Returns the outcomes that are kept.
     pub(super) fn all(&self) -> Vec<(CommitId, Outcome)> {
         self.cache.lock().all()
+    }
+
+    /// Returns whether a write made a commit that is kept.
+    pub(super) fn is_written(&self, commit: CommitId) -> bool {
+        self.cache.lock().built(commit).is_some_and(|it| it.is_written)
     }
 
     /// Returns the queue of builds.

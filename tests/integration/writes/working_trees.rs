@@ -95,6 +95,11 @@ fn a_write_waits_for_a_running_git_and_is_refused_where_that_goes_on() {
     assert!(refused.body.contains("index.lock"), "{}", refused.body);
     assert!(refused.header("Retry-After").is_some());
     assert_eq!(git(&path, &["rev-parse", "HEAD"]), before);
+    // The commit that the write would have been is in no list.
+    let listed = daemon.get("/controller/commits").json();
+    let listed: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|it| it["commit"].as_str().unwrap()).collect();
+    assert_eq!(listed, [before.trim()]);
     assert!(lock.exists(), "it belongs to the other process");
     let removed = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(300));
