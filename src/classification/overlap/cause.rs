@@ -34,7 +34,7 @@ pub(super) struct Definer {
 type Definition = (GroupIndex, Option<usize>);
 
 /// Returns everything of which there are different values, what has the fewest pairs first.
-pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
+pub(super) fn causes<'e>(hierarchy: &'e Hierarchy) -> Vec<ConflictCause<'e>> {
     let mut definitions: HashMap<Setting<'_>, SmallVec<[(GroupIndex, &Value); 1]>> = HashMap::new();
     for index in hierarchy.indexes() {
         let group = hierarchy.group(index);
@@ -52,7 +52,7 @@ pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
             alike.entry(numbered).or_default().push(setting);
         }
     }
-    let mut causes: Vec<ConflictCause<'_>> = alike
+    let mut causes: Vec<ConflictCause<'e>> = alike
         .into_iter()
         .map(|(definitions, settings)| ConflictCause {
             settings,
@@ -61,8 +61,10 @@ pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
         })
         .collect();
     causes.extend([false, true].map(|trumps| environments(hierarchy, trumps)));
-    causes.sort_by_key(ConflictCause::pairs);
-    causes
+    let pairs = |cause: ConflictCause<'e>| (cause.pairs(), cause);
+    let mut causes: Vec<_> = causes.into_iter().map(pairs).filter(|(it, _)| *it > 0).collect();
+    causes.sort_by_key(|(pairs, _)| *pairs);
+    causes.into_iter().map(|(_, cause)| cause).collect()
 }
 
 impl ConflictCause<'_> {
