@@ -145,6 +145,8 @@ impl Header {
             return Err(LooseFault::Damaged("it is shorter than its header says"));
         }
         bytes.drain(..self.length);
+        // It is kept for long, and most are much smaller than what is read at a time.
+        bytes.shrink_to_fit();
         Ok(LooseObject { content: Some(bytes), ..self.without_content() })
     }
 }
@@ -175,7 +177,9 @@ mod tests {
                 (0..size).map(|it| u8::try_from(it * it % 251).unwrap()).collect();
             let file = deflated(&[format!("blob {size}\0").as_bytes(), &content].concat());
             let found = LooseObject::inflate(&mut &*file, u64::MAX).unwrap();
-            assert_eq!((found.kind, found.content), (ObjectType::Blob, Some(content)), "{size}");
+            let memory = found.content.as_ref().map(Vec::capacity);
+            assert_eq!((found.kind, memory), (ObjectType::Blob, Some(size)));
+            assert_eq!(found.content, Some(content), "{size}");
             let small = Some(size).filter(|it| *it <= 40);
             assert_eq!(read(&file, 40), Ok((ObjectType::Blob, size as u64, small)));
         }
