@@ -8,9 +8,7 @@ use jiff::Timestamp;
 use rayon::prelude::*;
 
 use super::pins::Pins;
-use crate::classification::{
-    Evidence, Outcome, WithheldFacts, conclude, conflict_summary, matches,
-};
+use crate::classification::{Evidence, Outcome, WithheldFacts, conclude, conflict_summary};
 use crate::cli::nodes::{NodesArgs, ReadNodes};
 use crate::cli::output::Output;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -18,6 +16,7 @@ use crate::hierarchy::{Estate, GroupIndex};
 use crate::mentioned::MentionedPaths;
 use crate::model::{Condition, Node, Path};
 use crate::rule::{Actual, actual};
+use crate::snapshot::Index;
 use crate::validation::Checked;
 use crate::wording::listed;
 
@@ -68,11 +67,12 @@ pub(super) fn check(
     let paths = paths(estate);
     let missing = paths.keys().cloned().collect();
     let mut observations = Observations { missing, ..Observations::default() };
+    let index = Index::new(&estate.hierarchy);
     let mut pins = Pins::of(estate);
     let read = nodes.read_noting(
         &MentionedPaths::of(estate),
         &mut |name, seen| pins.note(name, seen),
-        &mut |nodes| observations.add(nodes, estate, &paths),
+        &mut |nodes| observations.add(nodes, (estate, &index), &paths),
         output,
     )?;
     let mut diagnostics = observations.faults(estate, checked);
@@ -108,11 +108,11 @@ pub(super) fn check(
 
 impl Observations {
     /// Returns what one node shows, beside what others showed of conflicts.
-    fn of(estate: &Estate, node: &Node, known: &Evidence) -> Self {
+    fn of((estate, index): (&Estate, &Index), node: &Node, known: &Evidence) -> Self {
         let mut observations = Self::default();
         let name = || vec![node.name.clone()];
         let hierarchy = &estate.hierarchy;
-        let groups = matches(hierarchy, node);
+        let groups = index.matching(hierarchy, node);
         match &groups {
             Ok(groups) => observations.matched = groups.iter().copied().collect(),
             Err(_) => observations.unmatchable = 1,
@@ -140,11 +140,11 @@ impl Observations {
     }
 
     /// Adds what some nodes show.
-    fn add(&mut self, nodes: &[Node], estate: &Estate, paths: &RulePaths) {
+    fn add(&mut self, nodes: &[Node], indexed: (&Estate, &Index), paths: &RulePaths) {
         for few in nodes.chunks(AT_ONCE) {
             let known = &self.evidence;
             let each: Vec<Self> =
-                few.par_iter().map(|node| Self::of(estate, node, known)).collect();
+                few.par_iter().map(|node| Self::of(indexed, node, known)).collect();
             for it in each {
                 self.matched.extend(it.matched);
                 self.unmatchable += it.unmatchable;
