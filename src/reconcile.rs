@@ -96,7 +96,9 @@ mod repacker;
 mod simulation;
 
 pub use attribution::{Attribution, Pin};
-pub use blame::{AskedNode, Blame, BlameCache, BlameError, BlamedValue, LocatedValue, pages_of};
+pub use blame::{
+    AskedNode, Blame, BlameCache, BlameError, BlamedValue, CommittedChange, LocatedValue, pages_of,
+};
 pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
 pub use errors::LookupError;

@@ -23,7 +23,7 @@ use crate::git::Repository;
 use crate::http::types::{BlamedValue, Error, ErrorKind};
 use crate::reconcile::{self, pages_of};
 use line::line;
-use progress::WalkProgress;
+pub(super) use progress::WalkProgress;
 
 /// How long a daemon may take: it reads every commit of the branch.
 const TIMEOUT: Duration = Duration::from_mins(3);
@@ -108,7 +108,7 @@ impl BlameCommand {
         let (now, format) = (Timestamp::now(), self.format.data());
         let node = self.facts.node(&self.node, output)?;
         let shown = self.masks.masks().node(&node).into_owned();
-        let (repository, directory) = self.located()?;
+        let (repository, directory) = locate_for_walk(self.repo.as_deref())?;
         let head = repository.resolve_searching(self.rev.as_deref().unwrap_or("HEAD"))?;
         // Such as of `head`, which has enough after some lines.
         let is_closed = AtomicBool::new(false);
@@ -162,16 +162,6 @@ impl BlameCommand {
         format.map_or(Ok(Exit::Fine), |format| write_all(values, format, output))
     }
 
-    /// Returns the repository, and the directory of the groups from its top.
-    fn located(&self) -> Result<(Repository, String)> {
-        match locate(self.repo.as_deref().unwrap_or(Path::new("."))) {
-            Err(error) if self.repo.is_none() => {
-                bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
-            }
-            located => located,
-        }
-    }
-
     /// Asks a daemon about the node.
     fn ask(&self, server: &str, output: &mut Output) -> Result<Exit> {
         let now = Timestamp::now();
@@ -195,6 +185,16 @@ impl BlameCommand {
         values.sort_by(|a, b| b.since.cmp(&a.since).then_with(|| a.key.cmp(&b.key)));
         let lines: Vec<String> = values.iter().map(|it| line(it, now)).collect();
         output.data(&lines.concat()).map(|()| Exit::Fine)
+    }
+}
+
+/// Returns the repository whose commits are walked, and the directory of the groups from its top.
+pub(super) fn locate_for_walk(repo: Option<&Path>) -> Result<(Repository, String)> {
+    match locate(repo.unwrap_or(Path::new("."))) {
+        Err(error) if repo.is_none() => {
+            bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
+        }
+        located => located,
     }
 }
 

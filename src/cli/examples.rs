@@ -23,8 +23,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("blame", &["clade blame web1.example.com classes.ntp.servers"]),
-    ("history", &["clade history web1.example.com --limit 10"]),
-    ("nodes", &["clade nodes --state conflict", "clade nodes --group Webservers --silent-for 2h"]),
+    (
+        "history",
+        &[
+            "clade history web1.example.com --limit 10",
+            "clade history web1.example.com --facts facts/web1.example.com.json --rev main",
+        ],
+    ),
+    (
+        "nodes",
+        &[
+            "clade nodes --state conflict",
+            "clade nodes --group Webservers --silent-for 2h",
+            "clade nodes --facts facts --class apache",
+        ],
+    ),
     (
         "query",
         &[

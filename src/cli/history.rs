@@ -1,7 +1,10 @@
 //! `clade history`: how the answer of a node changed.
 
+mod walk;
+
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -12,8 +15,13 @@ use serde_json::Value;
 use ureq::http::StatusCode;
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs, read_value};
+use super::client::{
+    AnswerFormat, DEFAULT_SERVER, IdentityArgs, read_value, server_of_environment,
+};
+use super::masks::MaskArgs;
+use super::node::NodeArgs;
 use super::output::Output;
+use super::repository::{BUDGET_OF_DAEMON, BudgetArgs};
 use crate::age::age;
 use crate::diagnostic::{visible, visible_up_to};
 use crate::http::types::{AnswerChange, FactChange, StoredChange};
@@ -40,6 +48,9 @@ const LINES: usize = 20;
 ///
 /// Causes: commit, the commit alone makes the change; facts, the facts alone do; both, neither does alone or each
 /// does; first, there was no answer before.
+///
+/// A daemon tells what it answered, with the facts that the node had. With --facts, --trusted, --repo or --rev, the
+/// commits of a repository are read instead: what each would have given the node with the facts it has now.
 #[derive(Debug, Args)]
 pub(super) struct HistoryCommand {
     /// The node's certname, such as `web1.example.com`
@@ -51,16 +62,49 @@ pub(super) struct HistoryCommand {
     /// Only changes before this time, such as 2026-10-03T02:10:00Z
     #[arg(long, value_name = "TIME")]
     before: Option<Timestamp>,
+    /// The directory of the group repository [default: .]
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// The revision whose history is read [default: HEAD]
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
     #[command(flatten)]
-    daemon: DaemonArgs,
+    facts: NodeArgs,
+    #[command(flatten)]
+    masks: MaskArgs,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
+    /// The daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, or else `http://127.0.0.1:4433`, without --repo, --rev, --facts and --trusted]
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["repo", "rev", "facts", "trusted"],
+        help_heading = "Daemon"
+    )]
+    server: Option<String>,
+    #[command(flatten, next_help_heading = "Daemon")]
+    identity: IdentityArgs,
 }
 
 impl HistoryCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(TIMEOUT, output)?;
+        if self.repo.is_some() || self.rev.is_some() || self.facts.is_given() {
+            return self.walk(output);
+        }
+        if self.budget.is_given() {
+            bail!("{BUDGET_OF_DAEMON}");
+        }
+        self.ask(output)
+    }
+
+    /// Asks a daemon what it answered.
+    fn ask(&self, output: &mut Output) -> Result<Exit> {
+        let server = self.server.clone().or_else(server_of_environment);
+        let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+        let daemon = self.identity.client_of_first(&server, TIMEOUT, output)?;
         let node = utf8_percent_encode(&self.node, NON_ALPHANUMERIC);
         let (mut before, mut sent) = (self.before, Vec::new());
         let mut read: Vec<StoredChange> = Vec::new();

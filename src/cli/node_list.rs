@@ -1,24 +1,30 @@
-//! `clade nodes`: the nodes that a daemon knows.
+//! `clade nodes`: the nodes that a daemon knows, or those of facts files.
 
+mod classified;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs, Document};
+use super::client::{AnswerFormat, Document};
+use super::nodes::NodesArgs;
 use super::output::Output;
 use super::page::{Cell, Page, RED, YELLOW};
+use super::repository::{BUDGET_OF_DAEMON, BudgetArgs};
 use super::why::resolve;
 use crate::age::age;
 use crate::answer::NodeState;
 use crate::client::{Client, read_pages};
 use crate::config::parse_duration;
 use crate::diagnostic::visible_up_to;
-use crate::http::types::{NodePage, NodeSummary};
+use crate::http::types::{NodePage, NodeSummary, StoredGroup};
+use crate::model::{CommitId, EnvironmentName};
 
 /// How long one page may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -34,7 +40,10 @@ const LONGEST: usize = 60;
 
 /// List the nodes that a daemon knows: what each got last, from which commit, and when it was seen
 ///
-/// A node is listed if it meets every condition that is given.
+/// With --facts or --puppetdb, the nodes are those, and each is listed with what a repository gives it now. A node
+/// is listed if it meets every condition that is given.
+///
+/// Without --server, --facts and --puppetdb, the daemon is that of `CLADE_SERVER`, or else `http://127.0.0.1:4433`.
 #[derive(Debug, Args)]
 pub(super) struct NodesCommand {
     /// Only nodes with this text in their certname
@@ -59,7 +68,15 @@ pub(super) struct NodesCommand {
     #[arg(long, value_name = "DURATION", value_parser = check_duration)]
     silent_for: Option<String>,
     #[command(flatten)]
-    daemon: DaemonArgs,
+    nodes: NodesArgs,
+    /// With --facts or --puppetdb, the directory of the group repository [default: .]
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// With --facts or --puppetdb, read this git revision instead of the working tree
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
@@ -72,7 +89,22 @@ fn check_duration(text: &str) -> Result<String, String> {
 
 impl NodesCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(TIMEOUT, output)?;
+        let Some(daemon) = self.nodes.daemon_by_default(TIMEOUT, output)? else {
+            return self.classify(output);
+        };
+        if self.budget.is_given() {
+            bail!("{BUDGET_OF_DAEMON}");
+        }
+        if self.repo.is_some() || self.rev.is_some() {
+            bail!(
+                "a daemon lists what it answered itself: with --repo or --rev, name the nodes with --facts DIR"
+            );
+        }
+        self.ask(&daemon, output)
+    }
+
+    /// Lists the nodes of a daemon.
+    fn ask(&self, daemon: &Client, output: &mut Output) -> Result<Exit> {
         let commit = self.commit.as_deref().map(|it| resolve(it, output)).transpose()?;
         let conditions = [
             ("q", self.q.as_deref()),
@@ -87,7 +119,7 @@ impl NodesCommand {
         let query: Vec<String> =
             given.map(|(name, value)| format!("&{name}={}", encode(value))).collect();
         let query = query.concat();
-        let nodes = Pages { daemon: &daemon, query: &query }.read()?;
+        let nodes = Pages { daemon, query: &query }.read()?;
         match self.format {
             AnswerFormat::Json => {
                 let document = json!({"total": nodes.total, "nodes": nodes.sent});
@@ -97,7 +129,8 @@ impl NodesCommand {
                 output.note("the daemon knows no node that meets the conditions");
             }
             AnswerFormat::Human => {
-                output.data(&write(&nodes.read, Timestamp::now(), output.page()))?;
+                let rows: Vec<NodeLine> = nodes.read.into_iter().map(NodeLine::from).collect();
+                output.data(&write(&rows, Timestamp::now(), output.page()))?;
             }
         }
         Ok(Exit::Fine)
@@ -148,18 +181,53 @@ impl Pages<'_> {
     }
 }
 
-fn write(nodes: &[NodeSummary], now: Timestamp, page: Page) -> String {
+/// A node as it is listed.
+struct NodeLine {
+    name: String,
+    state: Option<NodeState>,
+    /// None where the source of the nodes does not say.
+    last_seen: Option<Timestamp>,
+    commit: Option<CommitId>,
+    since: Option<Timestamp>,
+    environment: Option<EnvironmentName>,
+    groups: Vec<StoredGroup>,
+}
+
+impl NodeLine {
+    /// Writes it as a daemon does, with null for what is not known here.
+    fn to_value(&self) -> Value {
+        json!({
+            "name": self.name,
+            "last_seen": self.last_seen,
+            "commit": self.commit,
+            "environment": self.environment,
+            "groups": self.groups,
+            "state": self.state,
+            "since": self.since,
+        })
+    }
+}
+
+impl From<NodeSummary> for NodeLine {
+    fn from(node: NodeSummary) -> Self {
+        let NodeSummary { name, last_seen, commit, environment, groups, state, since } = node;
+        Self { name, state, last_seen: Some(last_seen), commit, since, environment, groups }
+    }
+}
+
+fn write(nodes: &[NodeLine], now: Timestamp, page: Page) -> String {
     let head = ["NODE", "STATE", "SEEN", "COMMIT", "SINCE", "ENVIRONMENT", "GROUPS"];
+    let missing = || "-".to_owned();
     let rows = nodes.iter().map(|it| {
         let commit = it.commit.map(|commit| commit.to_string().chars().take(SHORT).collect());
         let groups: Vec<&str> = it.groups.iter().map(|group| group.name.as_str()).collect();
-        let missing = || "-".to_owned();
+        let age_of = |time: Option<Timestamp>| time.map_or_else(missing, |it| age(it, now));
         [
             visible_up_to(&it.name, LONGEST).into(),
             it.state.map_or_else(|| missing().into(), state_cell),
-            age(it.last_seen, now).into(),
+            age_of(it.last_seen).into(),
             commit.unwrap_or_else(missing).into(),
-            it.since.map_or_else(missing, |since| age(since, now)).into(),
+            age_of(it.since).into(),
             it.environment.as_ref().map_or_else(missing, ToString::to_string).into(),
             visible_up_to(&groups.join(", "), LONGEST).into(),
         ]
@@ -179,7 +247,7 @@ fn state_cell(state: NodeState) -> Cell {
 mod tests {
     use serde_json::json;
 
-    use super::{Page, write};
+    use super::{NodeLine, Page, write};
     use crate::diagnostic::Colour;
     use crate::http::types::NodePage;
 
@@ -198,7 +266,8 @@ mod tests {
         ]})).unwrap();
         let now = "2026-11-22T12:00:00Z".parse().unwrap();
         let wide = Page { width: None, colour: Colour::Plain };
-        insta::assert_snapshot!(write(&page.nodes, now, wide), @r"
+        let rows: Vec<NodeLine> = page.nodes.into_iter().map(NodeLine::from).collect();
+        insta::assert_snapshot!(write(&rows, now, wide), @r"
         NODE              STATE       SEEN      COMMIT        SINCE       ENVIRONMENT  GROUPS
         db1.example.com   conflict    3 h ago   d7e3cef5f336  2 d ago     -            Web�[31m, Web�[31m
         new1.example.com  -           just now  -             -           -

@@ -39,6 +39,7 @@ mod init;
 mod java_regex;
 mod layering;
 mod lines;
+mod local_nodes;
 mod measures;
 mod monitoring;
 mod mtls;

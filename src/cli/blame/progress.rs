@@ -16,7 +16,7 @@ use crate::model::CommitId;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How far a walk has come.
-pub(super) struct WalkProgress {
+pub(in crate::cli) struct WalkProgress {
     is_shown: bool,
     walked: AtomicUsize,
     /// How many commits there are; 0 until they are counted.
@@ -25,7 +25,7 @@ pub(super) struct WalkProgress {
 }
 
 impl WalkProgress {
-    pub(super) fn new() -> Self {
+    pub(in crate::cli) fn new() -> Self {
         Self {
             is_shown: std::io::stderr().is_terminal(),
             walked: AtomicUsize::new(0),
@@ -34,12 +34,12 @@ impl WalkProgress {
         }
     }
 
-    pub(super) fn is_shown(&self) -> bool {
+    pub(in crate::cli) fn is_shown(&self) -> bool {
         self.is_shown
     }
 
     /// Counts the commits of a branch.
-    pub(super) fn count(&self, opener: &Opener, head: CommitId) {
+    pub(in crate::cli) fn count(&self, opener: &Opener, head: CommitId) {
         // Where some commits are missing, the total is not known.
         if let Ok(chain) = opener.open().and_then(|it| it.log(head, usize::MAX)) {
             self.total.store(chain.len(), Ordering::Relaxed);
@@ -47,7 +47,7 @@ impl WalkProgress {
     }
 
     /// Counts a commit of the walk.
-    pub(super) fn advance(&self) {
+    pub(in crate::cli) fn advance(&self) {
         let walked = self.walked.fetch_add(1, Ordering::Relaxed) + 1;
         if self.is_shown {
             let total = self.total.load(Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl WalkProgress {
     }
 
     /// Makes room for a line of the answer.
-    pub(super) fn clear(&self) {
+    pub(in crate::cli) fn clear(&self) {
         if self.is_shown {
             self.status.lock().clear();
         }

@@ -11,6 +11,7 @@ use super::StoredGroup;
 use crate::answer;
 use crate::git::CommitInfo;
 use crate::model::CommitId;
+use crate::reconcile::CommittedChange;
 use crate::store;
 
 /// A change of what a node got.
@@ -126,6 +127,28 @@ impl StoredChange {
             subject: Some(info.subject.clone()),
             time: Some(info.time),
         };
+    }
+}
+
+impl From<CommittedChange> for StoredChange {
+    fn from(change: CommittedChange) -> Self {
+        let CommittedChange { commit, commit_before, changes, is_boundary: _ } = change;
+        Self {
+            time: commit.time,
+            commit: ChangeCommit {
+                id: commit.id,
+                author: Some(commit.author),
+                subject: Some(commit.subject),
+                time: Some(commit.time),
+            },
+            commit_before,
+            cause: match commit_before {
+                Some(_) => answer::ChangeCause::Commit,
+                None => answer::ChangeCause::First,
+            },
+            facts: Vec::new(),
+            changes: changes.into_iter().map(AnswerChange::from).collect(),
+        }
     }
 }
 

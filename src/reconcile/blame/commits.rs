@@ -111,6 +111,13 @@ impl<'b> Commits<'b> {
         Ok(checked)
     }
 
+    /// Returns what a commit says, valid or not.
+    pub(super) fn checked(&mut self, commit: CommitId) -> Result<Arc<Checked>, BuildError> {
+        let checked = self.files(commit)?;
+        self.enter(&checked);
+        Ok(checked)
+    }
+
     /// Keeps the origins of values that the node gets at a commit for later walks.
     pub(super) fn keep(&self, commit: CommitId, mut found: KnownOrigins) {
         // Older commits may arrive, so what is a boundary now need not stay one.

@@ -100,16 +100,25 @@ pub enum BlameError {
 /// The blame of nodes over the commits of a repository.
 #[derive(Debug)]
 pub struct Blame<'b> {
-    context: WalkContext<'b>,
+    pub(super) context: WalkContext<'b>,
     cache: Option<&'b BlameCache>,
     /// A valid commit that is built already.
     built: Option<(CommitId, Arc<Checked>)>,
     /// The pages of the repository on its forge.
     pages: Option<ForgePages>,
     /// The node with the facts that values show; none if they show its own.
-    shown: Option<&'b Node>,
+    pub(super) shown: Option<&'b Node>,
     /// Whether rules of the first commit read facts, once that is known.
     reads_facts: Option<&'b AtomicBool>,
+}
+
+impl Blame<'_> {
+    /// Notes whether rules of a commit, the first one, read facts.
+    pub(super) fn note_whether_facts_are_read(&self, estate: &Estate) {
+        if let Some(reads_facts) = self.reads_facts {
+            reads_facts.store(estate.hierarchy.reads_facts(), Ordering::Relaxed);
+        }
+    }
 }
 
 impl<'b> Blame<'b> {
@@ -188,9 +197,7 @@ impl<'b> Blame<'b> {
         let Some(estate) = &checked.estate else {
             return Err(BlameError::Invalid { commit: head, why: summary(&checked.diagnostics) });
         };
-        if let Some(reads_facts) = self.reads_facts {
-            reads_facts.store(estate.hierarchy.reads_facts(), Ordering::Relaxed);
-        }
+        self.note_whether_facts_are_read(estate);
         let mut answer = Answer::of(estate, node)?;
         if let Some(wanted) = key {
             answer.narrow(wanted).map_err(|hint| BlameError::NoSuchKey {
