@@ -588,7 +588,11 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
         (
             &["serve", "--repo", "/nonexistent"],
-            "error: `--repo` must be a git repository: correct the path, or run `git init` there: `/nonexistent` is not a git repository\n",
+            "error: `--repo` must be a git repository: correct the path: `/nonexistent` does not exist\n",
+        ),
+        (
+            &["serve", "--repo", "~/groups"],
+            "error: `--repo` must be a git repository: correct the path: `~/groups` does not exist: only a shell expands `~`, and not in quotes or in a file; write the whole path\n",
         ),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::failure::{FetchFailure, failure_of};
-use crate::git::own_files::denied_at;
+use crate::git::own_files::{denied_at, is_missing};
 
 /// A repository cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +11,9 @@ pub enum OpenError {
     /// There is none.
     #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
+    /// Nothing is there.
+    #[error("`{}` does not exist{}", .0.display(), tilde_help(.0))]
+    Missing(PathBuf),
     /// It is a directory inside one.
     #[error("`{}` is inside the git repository `{}`", .path.display(), .top.display())]
     Inside {
@@ -51,11 +54,21 @@ impl OpenError {
         match (error.code(), failure_of(error)) {
             (git2::ErrorCode::NotFound, _) => match denied_at(&path) {
                 Some(denied) => Self::Denied(denied),
+                None if is_missing(&path) => Self::Missing(path),
                 None => Self::NotARepository(path),
             },
             (_, FetchFailure::CorruptObjects) => Self::Damaged { path, reason },
             _ => Self::Unusable { path, reason },
         }
+    }
+}
+
+/// Says why a path that begins with `~` leads nowhere.
+fn tilde_help(path: &Path) -> &'static str {
+    if path.starts_with("~") {
+        ": only a shell expands `~`, and not in quotes or in a file; write the whole path"
+    } else {
+        ""
     }
 }
 
