@@ -788,6 +788,28 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
 }
 
 #[test]
+fn fmt_names_line_endings_and_what_to_do_about_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups");
+    std::fs::create_dir(&groups).unwrap();
+    std::fs::write(groups.join("a.yaml"), "name: A\r\nclasses:\r\n  ntp: {}\r\n").unwrap();
+    std::fs::write(groups.join("b.yaml"), "classes: {}\nname: B\n").unwrap();
+    let path = directory.path().to_str().unwrap();
+    let checked = run(&["fmt", path, "--check"]);
+    assert_eq!((checked.status, &*checked.stdout), (1, "groups/a.yaml\ngroups/b.yaml\n"));
+    let lines: Vec<&str> = checked.stderr.lines().collect();
+    assert_eq!(
+        (lines[0], lines[2]),
+        ("groups/a.yaml: line endings are CRLF", "2 files would change")
+    );
+    assert!(lines[1].contains("`.gitattributes`"), "{}", lines[1]);
+    let done = run(&["fmt", path]);
+    assert!(done.stderr.contains("`.gitattributes`"), "{}", done.stderr);
+    let checked = run(&["fmt", path, "--check"]);
+    assert_eq!((checked.status, &*checked.stderr), (0, "0 files would change\n"));
+}
+
+#[test]
 fn fmt_says_where_and_why_a_file_is_not_formatted() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("groups/a.yaml");
