@@ -11,8 +11,12 @@
 # CLADE_NODES  the source of nodes, default "--facts facts"; also "--server URL", "--puppetdb URL"
 set -eu
 
-forge=${1:?usage: check.sh github|gitlab|plain BASE}
-base=${2:?usage: check.sh github|gitlab|plain BASE}
+if [ -z "${1:-}" ] || [ -z "${2:-}" ]; then
+    echo 'usage: check.sh github|gitlab|plain BASE' >&2
+    exit 2
+fi
+forge=$1
+base=$2
 dir=${CLADE_DIR:-.}
 nodes=${CLADE_NODES:---facts facts}
 
@@ -55,8 +59,9 @@ fi
 
 # The base of a change that mends a broken branch, or that brings the first groups, classifies no node.
 found=0
-clade validate "$dir" --rev "$base" >&2 || found=$?
+findings=$(clade validate "$dir" --rev "$base" 2>&1) || found=$?
 if [ "$found" -eq 1 ]; then
+    printf '%s\n' "$findings" >&2
     {
         echo '<!-- clade-diff -->'
         echo '### Classification: the base is not valid'

@@ -22,6 +22,7 @@ use super::repository::BudgetArgs;
 use crate::impact::{Impact, StateComparison, StateFiles, Survey};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
+use crate::wording::counted;
 use daemon::DaemonReply;
 use range::Range;
 use report::DiffReport;
@@ -100,8 +101,9 @@ impl DiffCommand {
         }
         if !unreadable.is_empty() && !self.ignore_bad_facts {
             output.note(&format!(
-                "error: {} facts files could not be read; --ignore-bad-facts continues without them",
-                unreadable.len()
+                "error: {} could not be read; --ignore-bad-facts continues without {}",
+                counted(unreadable.len(), "facts file"),
+                if unreadable.len() == 1 { "it" } else { "them" },
             ));
             return Ok(Exit::Failed);
         }

@@ -50,7 +50,7 @@ impl FmtCommand {
         let files = read_directory(&self.directory, self.budget.budget())?;
         let sources: Vec<SourceFile> = files.iter().map(|it| it.source.clone()).collect();
         let (layout, _) = read_layout(&sources);
-        let (mut known, mut changed, mut faulty) = (0, 0, 0);
+        let (mut known, mut changed, mut faulty, mut with_crlf) = (0, 0, 0, 0);
         for (file, source) in files.iter().zip(&sources) {
             let is_settings = matches!(source.path.as_ref(), "clade.yaml" | "clade.yml");
             let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
@@ -66,8 +66,13 @@ impl FmtCommand {
                 }
             };
             changed += 1;
+            let ends_in_crlf = has_crlf(source);
+            with_crlf += u32::from(ends_in_crlf);
             if self.check {
                 output.data(&format!("{}\n", visible(&source.path)))?;
+                if ends_in_crlf {
+                    output.note(&format!("{}: line endings are CRLF", source.path));
+                }
             } else {
                 rewrite(&self.directory.join(&file.path), &formatted)?;
                 output.note(&source.path);
@@ -75,6 +80,9 @@ impl FmtCommand {
         }
         if known == 0 {
             self.explain_no_files(output)?;
+        }
+        if with_crlf > 0 {
+            output.note(CRLF_HELP);
         }
         let done = if self.check { "would change" } else { "changed" };
         let left = if faulty > 0 { format!(", {faulty} not formatted") } else { String::new() };
@@ -113,6 +121,16 @@ impl FmtCommand {
         let formatted = format(&with_ids, order(kind)).map_err(|_| why())?;
         Ok(Some(formatted).filter(|it| it != text))
     }
+}
+
+/// What to do where files come with other line endings than are written.
+const CRLF_HELP: &str = "help: git writes CRLF where `core.autocrlf` is true: put the lines `*.yaml text eol=lf` and `*.yml text eol=lf` into \
+    `.gitattributes`, and run `clade fmt`, which writes LF";
+
+/// Returns whether lines of a file end in CRLF.
+fn has_crlf(source: &SourceFile) -> bool {
+    let SourceContent::Bytes(bytes) = &source.content else { return false };
+    bytes.windows(2).any(|it| it == b"\r\n")
 }
 
 /// Returns what keeps a file from being read.

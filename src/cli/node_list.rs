@@ -20,9 +20,9 @@ use super::repository::{BUDGET_OF_DAEMON, BudgetArgs};
 use super::why::resolve;
 use crate::age::age;
 use crate::answer::NodeState;
-use crate::client::{Client, read_pages};
+use crate::client::{Client, JsonReply, read_pages};
 use crate::config::parse_duration;
-use crate::diagnostic::visible_up_to;
+use crate::diagnostic::{closest, visible_up_to};
 use crate::http::types::{NodePage, NodeSummary, StoredGroup};
 use crate::model::{CommitId, EnvironmentName};
 
@@ -31,6 +31,10 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How many nodes a page has.
 const PAGE: usize = 1000;
+
+/// What there is to do where a daemon knows no node.
+const NONE_YET: &str = "no node has checked in yet: a node checks in when Puppet Server runs `clade enc` for it, or when its facts are sent to \
+    `/v1/classified/nodes/NAME`; where senders authenticate, theirs needs the role `check-in`";
 
 /// How many characters of a commit's id are shown.
 const SHORT: usize = 12;
@@ -126,7 +130,7 @@ impl NodesCommand {
                 output.data(&format!("{document:#}\n"))?;
             }
             AnswerFormat::Human if nodes.read.is_empty() => {
-                output.note("the daemon knows no node that meets the conditions");
+                output.note(&self.explain_empty(daemon));
             }
             AnswerFormat::Human => {
                 let rows: Vec<NodeLine> = nodes.read.into_iter().map(NodeLine::from).collect();
@@ -135,6 +139,45 @@ impl NodesCommand {
         }
         Ok(Exit::Fine)
     }
+}
+
+impl NodesCommand {
+    /// Says why a list is empty, as far as the daemon tells.
+    fn explain_empty(&self, daemon: &Client) -> String {
+        let all = daemon.get_json("/controller/nodes?limit=1").map_err(anyhow::Error::from);
+        let all = all.and_then(|reply| Document::<NodePage>::of(reply, daemon));
+        if all.is_ok_and(|it| it.read.total == 0) {
+            return NONE_YET.to_owned();
+        }
+        let unknown = self.unknown_name(daemon);
+        let unknown = unknown.map(|it| format!(": {it}")).unwrap_or_default();
+        format!("the daemon knows no node that meets the conditions{unknown}")
+    }
+
+    /// Says which group or class of the conditions the commit that answers lacks, and which was meant.
+    fn unknown_name(&self, daemon: &Client) -> Option<String> {
+        if self.group.is_none() && self.class.is_none() {
+            return None;
+        }
+        let groups = daemon.get_json("/v1/groups").and_then(JsonReply::document).ok()?;
+        let groups = groups.as_array()?;
+        let texts = |key: &'static str| groups.iter().filter_map(move |it| it.get(key)?.as_str());
+        if let Some(wanted) = &self.group
+            && !texts("name").chain(texts("id")).any(|it| it == wanted)
+        {
+            return Some(format!("there is no group `{wanted}`{}", meant(wanted, texts("name"))));
+        }
+        let wanted = self.class.as_deref()?;
+        let classes = groups.iter().filter_map(|it| it.get("classes")?.as_object());
+        let classes = classes.flat_map(|it| it.keys().map(String::as_str));
+        let is_known = classes.clone().any(|it| it == wanted);
+        (!is_known).then(|| format!("no group has the class `{wanted}`{}", meant(wanted, classes)))
+    }
+}
+
+/// Says which of some names may be meant.
+fn meant<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+    closest(wanted, names).map(|it| format!("; did you mean `{it}`?")).unwrap_or_default()
 }
 
 fn encode(text: &str) -> String {

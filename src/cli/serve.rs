@@ -44,6 +44,9 @@ impl ServeSettings {
             let prepared = prepare::prepare(&layered.serve)?;
             controller::check_repository(&layered.serve, &prepared.remote)?;
             output.data(&layered.shown)?;
+            for warning in prepared.access.warnings() {
+                output.note(&format!("warning: {warning}"));
+            }
             return Ok(Exit::Fine);
         }
         let layering = layers::Layering::new(self, line, &layered);

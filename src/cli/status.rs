@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::config::parse_duration;
 use crate::http::types::{Commit, Status};
 use fleet::FleetCounts;
+pub(super) use screen::describe_repository;
 use screen::{Screen, needs_attention};
 
 /// How long the daemon may take for a part.

@@ -15,6 +15,7 @@ use super::output::Output;
 use super::repository::{LoadedRepository, RepositoryArgs};
 use crate::diagnostic::{Format, ShownFindings};
 use crate::validation::{Search, ShownAlarms, Strictness};
+use crate::wording::counted;
 use fleet::Fleet;
 
 /// How many findings of a kind people are shown.
@@ -94,7 +95,9 @@ impl ValidateCommand {
         std::mem::forget(loaded);
         if unreadable > 0 && !self.ignore_bad_facts {
             output.note(&format!(
-                "error: {unreadable} facts files could not be read; --ignore-bad-facts continues without them"
+                "error: {} could not be read; --ignore-bad-facts continues without {}",
+                counted(unreadable, "facts file"),
+                if unreadable == 1 { "it" } else { "them" },
             ));
             return Ok(Exit::Failed);
         }

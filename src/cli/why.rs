@@ -12,6 +12,7 @@ use percent_encoding::utf8_percent_encode;
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
 use super::output::Output;
+use super::status::describe_repository;
 use super::uncommitted;
 use crate::client::Client;
 use crate::config::parse_duration;
@@ -202,6 +203,9 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
     let status = daemon.get_json("/controller/status").map_err(anyhow::Error::from);
     let status = status.and_then(|reply| Document::<Status>::of(reply, daemon));
     let Ok(Document { read: status, .. }) = status else { return written };
+    // The commit may be of another repository or branch.
+    let followed = describe_repository(&status.repository);
+    writeln!(written, "the daemon follows {}", visible_up_to(&followed, LONGEST)).ok();
     if let Some(contact) = status.remote.last_contact {
         writeln!(written, "the branch was last seen at {contact}").ok();
     }

@@ -9,7 +9,9 @@ use ureq::http::StatusCode;
 pub(super) enum Hints {
     /// A person reads them.
     Given,
-    /// A program reads them, or the service is not a daemon.
+    /// A program reads them, or the service is not a daemon: only whether it may want another scheme.
+    Scheme,
+    /// The address has no scheme.
     None,
 }
 
@@ -18,28 +20,36 @@ impl Hints {
     pub(super) fn on_connection(self, error: &ureq::Error, base: &str) -> &'static str {
         const OTHER: &str =
             "; is it running (`clade serve`)? if it is elsewhere, use --server or CLADE_SERVER";
-        const ENCRYPTED: &str = "; if the daemon has a certificate, use https://";
-        const PLAIN: &str = "; if the daemon has no certificate, use http://";
-        if self == Self::None {
-            return "";
-        }
+        let (other, encrypted, plain) = match self {
+            Self::Given => (
+                OTHER,
+                "; if the daemon has a certificate, use https://",
+                "; if the daemon has no certificate, use http://",
+            ),
+            Self::Scheme => (
+                "",
+                "; if the service has a certificate, use https://",
+                "; if the service has no certificate, use http://",
+            ),
+            Self::None => return "",
+        };
         let is_plain = base.starts_with("http://");
         match error {
             ureq::Error::Io(error) => match error.kind() {
-                ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof if is_plain => ENCRYPTED,
-                ErrorKind::InvalidData if !is_plain => PLAIN,
+                ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof if is_plain => encrypted,
+                ErrorKind::InvalidData if !is_plain => plain,
                 ErrorKind::ConnectionReset
                 | ErrorKind::UnexpectedEof
                 | ErrorKind::InvalidData
                 | ErrorKind::PermissionDenied => "",
                 // Such as a name that no server of names knows.
-                _ => OTHER,
+                _ => other,
             },
             ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Timeout(_) => {
-                OTHER
+                other
             }
-            ureq::Error::Rustls(rustls::Error::InvalidMessage(_)) => PLAIN,
-            ureq::Error::Http(_) | ureq::Error::Protocol(_) if is_plain => ENCRYPTED,
+            ureq::Error::Rustls(rustls::Error::InvalidMessage(_)) => plain,
+            ureq::Error::Http(_) | ureq::Error::Protocol(_) if is_plain => encrypted,
             _ => "",
         }
     }
@@ -51,7 +61,7 @@ impl Hints {
                 "; is this the address of a daemon? one with a certificate needs https://"
             }
             Self::Given => "; is this the address of a daemon?",
-            Self::None => "",
+            Self::Scheme | Self::None => "",
         }
     }
 
@@ -59,7 +69,7 @@ impl Hints {
     ///
     /// `not_found` is the path that the daemon says it does not have.
     pub(super) fn on_status(self, status: StatusCode, not_found: Option<&str>) -> &'static str {
-        if self == Self::None {
+        if self != Self::Given {
             return "";
         }
         // That of a node is at every address: it is the node that is not known.

@@ -118,7 +118,6 @@ impl Client {
                 "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
             )));
         }
-        let advice = Hints::None;
         let Some(path) = socket else {
             let (certificates, tls) = Certificates::read(identity)?;
             let connector =
@@ -132,11 +131,12 @@ impl Client {
             let config = config.proxy(proxy).tls_config(tls).build();
             let agent = Agent::with_parts(config, connector, HostResolver::default());
             let base = url.trim_end_matches('/').to_owned();
+            let advice = Hints::Scheme;
             return Ok(Self { agent, base, name, proxy: shown, token, certificates, advice });
         };
         let agent = socket::agent(config.proxy(None).build(), Path::new(path));
         let base = "http://127.0.0.1".to_owned();
-        let certificates = Certificates::default();
+        let (certificates, advice) = (Certificates::default(), Hints::None);
         Ok(Self { agent, base, name, proxy: None, token, certificates, advice })
     }
 }

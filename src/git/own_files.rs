@@ -86,6 +86,11 @@ pub(super) fn denied_at(path: &Path) -> Option<PathBuf> {
     places.into_iter().find(|it| is_denied(it))
 }
 
+/// Returns whether nothing is at a path.
+pub(super) fn is_missing(path: &Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn is_denied(path: &Path) -> bool {
     let is_of_permission = |error: &std::io::Error| error.kind() == ErrorKind::PermissionDenied;
     match std::fs::metadata(path) {

@@ -290,7 +290,7 @@ mod tests {
             }
         }
         let absent = Repository::at(&mono.join("absent"));
-        assert!(matches!(absent, Err(OpenError::NotARepository(_))), "{absent:?}");
+        assert!(matches!(absent, Err(OpenError::Missing(_))), "{absent:?}");
     }
 
     /// An entry of a tree may say that it is a file, whatever its object is.

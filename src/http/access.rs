@@ -20,7 +20,7 @@ mod tokens;
 mod users;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
@@ -37,7 +37,7 @@ pub(in crate::http) use query_token::take_query_token;
 pub(in crate::http) use requirement::{Requirement, denied};
 pub(crate) use roles::Role;
 pub(crate) use tokens::Tokens;
-pub use tokens::TokensError;
+pub use tokens::{GrantFault, TokensError};
 pub(crate) use users::ProxyUsers;
 
 use super::error::ApiError;
@@ -83,32 +83,14 @@ struct KnownSender<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The file of tokens.
-    #[error("the tokens in `{}` cannot be used", .path.display())]
-    Tokens {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: TokensError,
-    },
+    #[error("the tokens cannot be used")]
+    Tokens(#[source] TokensError),
     /// The file of allowed certificates.
-    #[error("the allowed certificates in `{}` cannot be used", .path.display())]
-    Allowed {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: TokensError,
-    },
+    #[error("the allowed certificates cannot be used")]
+    Allowed(#[source] TokensError),
     /// The file of users.
-    #[error("the users in `{}` cannot be used", .path.display())]
-    Users {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: TokensError,
-    },
+    #[error("the users cannot be used")]
+    Users(#[source] TokensError),
 }
 
 /// What becomes of a request with a token that is not known.
@@ -146,19 +128,12 @@ impl Access {
         anonymous: bool,
     ) -> Result<Self, AccessError> {
         let tokens = tokens
-            .map(|path| {
-                watch(&path, Tokens::parse).map_err(|source| AccessError::Tokens { path, source })
-            })
+            .map(|path| watch(path, Tokens::parse).map_err(AccessError::Tokens))
             .transpose()?;
         let allowed = allowed
-            .map(|path| {
-                watch(&path, allowed_certificates)
-                    .map_err(|source| AccessError::Allowed { path, source })
-            })
+            .map(|path| watch(path, Allowed::parse).map_err(AccessError::Allowed))
             .transpose()?;
-        let access = Self { tokens, allowed, certificates, anonymous, ..Self::default() };
-        access.warn();
-        Ok(access)
+        Ok(Self { tokens, allowed, certificates, anonymous, ..Self::default() })
     }
 
     /// Trusts a header of requests from some networks to name the user who sends them. The file says what each may
@@ -174,10 +149,7 @@ impl Access {
         users: Option<PathBuf>,
     ) -> Result<Self, AccessError> {
         let users = users
-            .map(|path| {
-                watch(&path, ProxyUsers::parse)
-                    .map_err(|source| AccessError::Users { path, source })
-            })
+            .map(|path| watch(path, ProxyUsers::parse).map_err(AccessError::Users))
             .transpose()?;
         Ok(Self { proxy: Some(TrustedProxy::new(header, networks)), users, ..self })
     }
@@ -237,16 +209,51 @@ impl Access {
         outcomes
     }
 
-    /// Warns if callers may classify but none may check in: the daemon would silently not keep what Puppet
+    /// Logs what is suspicious about the files.
+    pub fn warn(&self) {
+        for warning in self.warnings() {
+            tracing::warn!("{warning}");
+        }
+    }
+
+    /// Says what is suspicious about the files: entries that allow nothing, extensions that an agent can meet by its own
+    /// request, and callers that may classify where none may check in: the daemon would silently not keep what Puppet
     /// Server sends.
-    fn warn(&self) {
+    pub fn warnings(&self) -> Vec<String> {
+        let idle = |flag: &str, entry: &str| {
+            format!(
+                "the entry `{entry}` of --{flag} has no `roles` and allows nothing: give it roles, or remove it"
+            )
+        };
+        let mut warnings = Vec::new();
+        if let Some(tokens) = &self.tokens {
+            let tokens = tokens.load();
+            let mut names: Vec<&str> = tokens.without_roles().collect();
+            names.sort_unstable();
+            warnings.extend(names.into_iter().map(|it| idle("tokens-file", it)));
+        }
+        if let Some(allowed) = &self.allowed {
+            let allowed = allowed.load();
+            warnings.extend(allowed.without_roles().map(|it| idle("tls-allow", &it)));
+            warnings.extend(allowed.chosen_by_agents().map(|extension| {
+                format!(
+                    "--tls-allow grants `write` or `operate` by the extension `{extension}`, which agents choose in \
+                     their certificate request: use `pp_auth_role`"
+                )
+            }));
+        }
+        if let Some(users) = &self.users {
+            warnings.extend(users.load().without_roles().map(|it| idle("proxy-auth-allow", it)));
+        }
         if self.keeps_nothing() {
-            tracing::warn!(
+            warnings.push(
                 "entries of --tokens-file or --tls-allow have the role `classify`, but none has `check-in`: \
                  facts and trusted data sent with a classification are not kept; add `check-in` to the \
                  roles of Puppet Server"
+                    .to_owned(),
             );
         }
+        warnings
     }
 
     fn keeps_nothing(&self) -> bool {
@@ -391,17 +398,23 @@ impl Access {
 
 /// Watches a file of grants, a list in YAML.
 fn watch<T: 'static>(
-    path: &Path,
-    parse: fn(&[u8]) -> Result<T, TokensError>,
+    path: PathBuf,
+    parse: fn(&[u8]) -> Result<T, GrantFault>,
 ) -> Result<WatchedFiles<T, TokensError>, TokensError> {
-    let file = WatchedFile { path: path.to_owned(), ending: FileEnd::DocumentEnd };
-    WatchedFiles::open(vec![file], move |contents| parse(&contents.concat())).map_err(|error| {
-        match error {
-            WatchError::Unusable(error) => error,
-            WatchError::Unreadable { source, .. } => TokensError::Unreadable(source),
-            incomplete @ (WatchError::Incomplete { .. } | WatchError::Unclosed { .. }) => {
-                TokensError::Unreadable(std::io::Error::other(incomplete.to_string()))
-            }
+    let file = WatchedFile { path: path.clone(), ending: FileEnd::DocumentEnd };
+    let parsed = {
+        let path = path.clone();
+        move |contents: &[Vec<u8>]| {
+            let malformed = |fault| TokensError::Malformed { path: path.clone(), fault };
+            parse(&contents.concat()).map_err(malformed)
+        }
+    };
+    WatchedFiles::open(vec![file], parsed).map_err(|error| match error {
+        WatchError::Unusable(error) => error,
+        WatchError::Unreadable { source, .. } => TokensError::Unreadable { path, source },
+        incomplete @ (WatchError::Incomplete { .. } | WatchError::Unclosed { .. }) => {
+            let source = std::io::Error::other(incomplete.to_string());
+            TokensError::Unreadable { path, source }
         }
     })
 }
@@ -419,18 +432,6 @@ fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     };
     let own = headers.get(HeaderName::from_static("x-authentication"));
     own.map(HeaderValue::as_bytes).or_else(bearer)
-}
-
-/// Reads the list of certificates, and warns of entries that an agent can meet by its own request.
-fn allowed_certificates(bytes: &[u8]) -> Result<Allowed, TokensError> {
-    let allowed = Allowed::parse(bytes)?;
-    for extension in allowed.chosen_by_agents() {
-        tracing::warn!(
-            extension,
-            "tls-allow grants `write` or `operate` by an extension that agents choose in their certificate request: use `pp_auth_role`"
-        );
-    }
-    Ok(allowed)
 }
 
 #[cfg(test)]

@@ -158,7 +158,10 @@ impl Source {
             }
             (
                 Target::Local(_),
-                OpenError::NotARepository(_) | OpenError::Inside { .. } | OpenError::Denied(_),
+                OpenError::NotARepository(_)
+                | OpenError::Missing(_)
+                | OpenError::Inside { .. }
+                | OpenError::Denied(_),
             ) => FetchFailure::RepositoryNotFound,
             (Target::Local(_), OpenError::Unusable { .. }) => FetchFailure::Other,
         };

@@ -250,6 +250,21 @@ fn a_change_is_checked_and_reported() {
     assert_eq!(check(&site, "cvs", &base).status, 2);
 }
 
+#[test]
+fn a_check_says_once_what_is_wrong_with_its_arguments() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    site.commit(&[("groups/web.yaml", GOOD), ("facts/web1.json", "{}")]);
+    let unknown = check(&site, "plain", "nope");
+    let said = unknown.stderr.matches("`nope` is not a commit").count();
+    assert_eq!((unknown.status, said), (2, 1), "{}", unknown.stderr);
+    let usage = check(&site, "plain", "");
+    let expected = "usage: check.sh github|gitlab|plain BASE\n";
+    assert_eq!((usage.status, &*usage.stderr), (2, expected));
+}
+
 /// The base of such a change has no valid groups, so it classifies no node: the change is good all the same.
 #[test]
 fn a_change_that_mends_a_branch_or_brings_the_first_groups_passes() {

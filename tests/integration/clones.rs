@@ -42,6 +42,9 @@ fn a_commit_that_a_shallow_clone_lacks_can_be_fetched() {
     let whole = Cloned::new(&[]);
     let done = run(&["validate", &whole.path(), "--rev", "HEAD~5"]);
     assert_eq!(done.stderr, "error: `HEAD~5` is not a commit of the repository\n");
+    let done = run(&["diff", "origin/topic~2", "HEAD", "--repo", &whole.path(), "--facts", &path]);
+    let why = "error: `origin/topic~2` is not a commit of the repository: if the remote has this branch, fetch it: `git fetch origin topic`\n";
+    assert_eq!((done.status, done.stderr.as_str()), (2, why));
 }
 
 #[test]

@@ -588,7 +588,11 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
         (
             &["serve", "--repo", "/nonexistent"],
-            "error: `--repo` must be a git repository: correct the path, or run `git init` there: `/nonexistent` is not a git repository\n",
+            "error: `--repo` must be a git repository: correct the path: `/nonexistent` does not exist\n",
+        ),
+        (
+            &["serve", "--repo", "~/groups"],
+            "error: `--repo` must be a git repository: correct the path: `~/groups` does not exist: only a shell expands `~`, and not in quotes or in a file; write the whole path\n",
         ),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],
@@ -781,6 +785,28 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
     assert!(read("groups/b.yaml").starts_with("name: B\nid: "), "{}", read("groups/b.yaml"));
     assert_eq!(run(&["export", path]).stdout, before);
     assert_eq!(run(&["fmt", path, "--ids", "--check"]).status, 0);
+}
+
+#[test]
+fn fmt_names_line_endings_and_what_to_do_about_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups");
+    std::fs::create_dir(&groups).unwrap();
+    std::fs::write(groups.join("a.yaml"), "name: A\r\nclasses:\r\n  ntp: {}\r\n").unwrap();
+    std::fs::write(groups.join("b.yaml"), "classes: {}\nname: B\n").unwrap();
+    let path = directory.path().to_str().unwrap();
+    let checked = run(&["fmt", path, "--check"]);
+    assert_eq!((checked.status, &*checked.stdout), (1, "groups/a.yaml\ngroups/b.yaml\n"));
+    let lines: Vec<&str> = checked.stderr.lines().collect();
+    assert_eq!(
+        (lines[0], lines[2]),
+        ("groups/a.yaml: line endings are CRLF", "2 files would change")
+    );
+    assert!(lines[1].contains("`.gitattributes`"), "{}", lines[1]);
+    let done = run(&["fmt", path]);
+    assert!(done.stderr.contains("`.gitattributes`"), "{}", done.stderr);
+    let checked = run(&["fmt", path, "--check"]);
+    assert_eq!((checked.status, &*checked.stderr), (0, "0 files would change\n"));
 }
 
 #[test]

@@ -438,7 +438,12 @@ fn a_mirror_answers_after_a_restart_while_the_remote_is_gone() {
     let second = run(&["serve", "--repo", &remote, "--data-dir", data, "--listen", "127.0.0.1:0"]);
     assert_eq!(
         (second.status, second.stderr),
-        (2, format!("error: the data directory `{data}` is in use by another process\n"))
+        (
+            2,
+            format!(
+                "error: the data directory `{data}` is in use by another process, perhaps another `clade serve`: stop it, or choose another directory with `--data-dir`\n"
+            )
+        )
     );
     let live = repository.commit("second", &[("groups/new.yaml", "name: New\n")]);
     daemon.wait_until("the new commit answers", |it| {

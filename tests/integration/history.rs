@@ -53,6 +53,37 @@ fn names(daemon: &Daemon, query: &str) -> (Vec<String>, u64) {
 }
 
 #[test]
+fn an_empty_list_of_nodes_says_why_it_is_empty() {
+    let repository = GitRepository::new();
+    let group = WEB.replace("name: Web", "name: Webservers");
+    repository.commit("first", &[("groups/web.yaml", &group)]);
+    let daemon = Daemon::start(&["--repo", repository.text_path().as_str()]);
+    daemon.wait_until("it answers", |it| it.get("/readyz").status == 200);
+    let url = format!("http://{}", daemon.address);
+    let said = |conditions: &[&str]| {
+        let done = run(&[&["nodes", "--server", &url], conditions].concat());
+        assert_eq!((done.status, &*done.stdout), (0, ""), "{conditions:?}: {}", done.stderr);
+        done.stderr.lines().last().unwrap().to_owned()
+    };
+    for conditions in [&[][..], &["--group", "Web"]] {
+        let said = said(conditions);
+        assert!(said.starts_with("no node has checked in yet: a node checks in when "), "{said}");
+    }
+    check_in(&daemon, "db1", "db");
+    let none = "the daemon knows no node that meets the conditions";
+    for (conditions, help) in [
+        (["--q", "web"], ""),
+        (["--group", "Webservers"], ""),
+        (["--class", "apache"], ""),
+        (["--group", "Webserver"], ": there is no group `Webserver`; did you mean `Webservers`?"),
+        (["--class", "apach"], ": no group has the class `apach`; did you mean `apache`?"),
+        (["--class", "zzz"], ": no group has the class `zzz`"),
+    ] {
+        assert_eq!(said(&conditions), format!("{none}{help}"), "{conditions:?}");
+    }
+}
+
+#[test]
 fn nodes_are_listed_by_a_group_whose_name_reads_as_an_id() {
     let (repository, daemon, _) = fleet();
     let name = "33333333-1111-4111-8111-111111111111";

@@ -129,6 +129,9 @@ fn open_local(path: &Path) -> Result<Repository> {
         Err(error @ OpenError::NotARepository(_)) => Err(error).context(
             "`--repo` must be a git repository: correct the path, or run `git init` there",
         ),
+        Err(error @ OpenError::Missing(_)) => {
+            Err(error).context("`--repo` must be a git repository: correct the path")
+        }
         Err(error) => Err(error.into()),
     }
 }

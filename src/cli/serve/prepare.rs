@@ -66,6 +66,7 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
             check_loopback("--admin-listen", text, admin)?;
         }
     }
+    access.warn();
     let access = guarded(access, serve, &listen, admin.as_deref());
     let reporting = reporting(serve, &remote)?;
     Ok(Prepared {

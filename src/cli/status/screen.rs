@@ -202,7 +202,8 @@ fn describe_pin(commit: CommitId, by: Option<&PinnedBy>, now: Timestamp) -> Stri
     format!("{}{by}; `clade resume` follows the branch again", short(commit))
 }
 
-fn describe_repository(repository: &Repository) -> String {
+/// Says which branch of which repository a daemon follows, and from which directory.
+pub(in crate::cli) fn describe_repository(repository: &Repository) -> String {
     let branch = repository
         .branch
         .as_deref()

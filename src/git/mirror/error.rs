@@ -8,7 +8,10 @@ use crate::git::repository::OpenError;
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
     /// Another process has it.
-    #[error("the data directory `{}` is in use by another process", .0.display())]
+    #[error(
+        "the data directory `{}` is in use by another process, perhaps another `clade serve`: stop it, or choose another directory with `--data-dir`",
+        .0.display()
+    )]
     Locked(PathBuf),
     /// The directory cannot be used.
     #[error("the data directory `{}` cannot be used", .path.display())]

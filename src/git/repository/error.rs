@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::failure::{FetchFailure, failure_of};
-use crate::git::own_files::denied_at;
+use crate::git::own_files::{denied_at, is_missing};
 
 /// A repository cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +11,9 @@ pub enum OpenError {
     /// There is none.
     #[error("`{}` is not a git repository", .0.display())]
     NotARepository(PathBuf),
+    /// Nothing is there.
+    #[error("`{}` does not exist{}", .0.display(), tilde_help(.0))]
+    Missing(PathBuf),
     /// It is a directory inside one.
     #[error("`{}` is inside the git repository `{}`", .path.display(), .top.display())]
     Inside {
@@ -51,6 +54,7 @@ impl OpenError {
         match (error.code(), failure_of(error)) {
             (git2::ErrorCode::NotFound, _) => match denied_at(&path) {
                 Some(denied) => Self::Denied(denied),
+                None if is_missing(&path) => Self::Missing(path),
                 None => Self::NotARepository(path),
             },
             (_, FetchFailure::CorruptObjects) => Self::Damaged { path, reason },
@@ -59,9 +63,18 @@ impl OpenError {
     }
 }
 
+/// Says why a path that begins with `~` leads nowhere.
+fn tilde_help(path: &Path) -> &'static str {
+    if path.starts_with("~") {
+        ": only a shell expands `~`, and not in quotes or in a file; write the whole path"
+    } else {
+        ""
+    }
+}
+
 /// A revision leads to no commit, or to more than one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{revision}` is {fault}")]
+#[error("`{revision}` is {fault}{}", fetch_help(revision, *fault))]
 pub struct RevisionError {
     /// The revision as given.
     pub revision: String,
@@ -80,6 +93,9 @@ pub enum RevisionFault {
         "not a commit of the repository, which is a shallow clone: fetch older commits and other branches, by `git fetch --unshallow`, or `fetch-depth: 0` of `actions/checkout`"
     )]
     NotInShallowClone,
+    /// It leads to no commit, and is named like a branch of a remote that the repository has.
+    #[error("not a commit of the repository")]
+    NotFetched,
     /// There is no commit.
     #[error("not a commit of the repository, which has none yet: commit the files first")]
     NoCommits,
@@ -88,6 +104,17 @@ pub enum RevisionFault {
         "the beginning of a commit's id and the name of a branch or tag at another commit: write the whole id, or `refs/heads/…`"
     )]
     Ambiguous,
+}
+
+/// Says how the branch of a remote is fetched that a revision begins with.
+fn fetch_help(revision: &str, fault: RevisionFault) -> String {
+    match (fault, revision.split_once('/')) {
+        (RevisionFault::NotFetched, Some((remote, rest))) => {
+            let branch = rest.split(['~', '^', '@', ':']).next().unwrap_or(rest);
+            format!(": if the remote has this branch, fetch it: `git fetch {remote} {branch}`")
+        }
+        _ => String::new(),
+    }
 }
 
 /// A revision is not resolved.
@@ -133,6 +160,11 @@ impl ResolveError {
     /// Says that the repository is a shallow clone.
     pub(in crate::git) fn in_shallow_clone(self) -> Self {
         self.explained(RevisionFault::NotInShallowClone)
+    }
+
+    /// Says that the revision may be a branch of a remote.
+    pub(in crate::git) fn of_remote(self) -> Self {
+        self.explained(RevisionFault::NotFetched)
     }
 
     /// Says that the repository has no commit.

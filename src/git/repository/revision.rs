@@ -91,6 +91,7 @@ impl Repository {
             _ if matches!(self.branches, Branches::Own) && self.has_no_commit() => {
                 error.in_empty_repository()
             }
+            _ if self.names_remote(revision) => error.of_remote(),
             _ => error,
         })
     }
@@ -110,6 +111,13 @@ impl Repository {
                     revision.parse::<CommitId>().is_err() && is_branch_cut().unwrap_or(false)
                 }
             }
+    }
+
+    /// Returns whether a revision begins with the name of a remote, such as `origin/main`.
+    fn names_remote(&self, revision: &str) -> bool {
+        let remote = revision.split_once('/').map(|(remote, _)| remote);
+        matches!(self.branches, Branches::Own)
+            && remote.is_some_and(|it| self.inner.find_remote(it).is_ok())
     }
 
     /// Returns whether there is no commit that a name leads to, so probably none at all.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::grant::Grant;
 use super::roles::{Role, Roles};
-use super::tokens::{Fields, TokensError, entries, fault};
+use super::tokens::{Fields, GrantFault, entries, fault};
 use crate::facts::{CertificateFacts, is_authorisation, usual_extension_name};
 
 const UNKNOWN_EXTENSION: &str = "`extension` must name one of Puppet's extensions, such as `pp_auth_role`, \
@@ -48,7 +48,7 @@ impl Match {
 }
 
 impl Allowed {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, GrantFault> {
         let read = |node: &crate::document::Node| {
             let fields = Fields::of(node, &["certname", "extension", "roles", "groups", "keys"])?;
             let certificate =
@@ -57,9 +57,14 @@ impl Allowed {
                     (None, Some(extension)) => match extension.split_once('=') {
                         Some((name, value)) => match usual_extension_name(name) {
                             Some(name) => Match::Extension(name, value.to_owned()),
-                            None => return Err(fault(node, UNKNOWN_EXTENSION)),
+                            None => {
+                                return Err(fault(fields.value("extension"), UNKNOWN_EXTENSION));
+                            }
                         },
-                        None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
+                        None => {
+                            let message = "`extension` must be `NAME=VALUE`";
+                            return Err(fault(fields.value("extension"), message));
+                        }
                     },
                     _ => return Err(fault(node, "expected either `certname` or `extension`")),
                 };
@@ -75,6 +80,15 @@ impl Allowed {
                 Some(name.as_str())
             }
             _ => None,
+        })
+    }
+
+    /// Returns what entries that allow nothing are about.
+    pub(super) fn without_roles(&self) -> impl Iterator<Item = String> {
+        let idle = self.0.iter().filter(|it| it.grant.roles == Roles::default());
+        idle.map(|it| match &it.certificate {
+            Match::Certname(certname) => certname.clone(),
+            Match::Extension(name, value) => format!("{name}={value}"),
         })
     }
 

@@ -30,6 +30,48 @@ fn classification_without_check_in_is_noticed() {
     }
 }
 
+#[test]
+#[expect(clippy::disallowed_methods, reason = "files to read")]
+fn entries_that_allow_nothing_are_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let hash = "a".repeat(64);
+    let tokens = file("tokens", &format!("- name: ci\n  sha256: {hash}\n"));
+    let certificates =
+        "- certname: a\n  roles: []\n- extension: pp_role=b\n- certname: c\n  roles: [read]\n";
+    let allowed = file("allowed", certificates);
+    let users = file("users", "- user: ada\n- user: '*'\n  roles: [read]\n");
+    let access = Access::new(Some(tokens), true, Some(allowed), false).unwrap();
+    let header = "X-User".parse().unwrap();
+    let access = access.behind_proxy(header, Vec::new(), Some(users)).unwrap();
+    let entries = [
+        "ci` of --tokens-file",
+        "a` of --tls-allow",
+        "pp_role=b` of --tls-allow",
+        "ada` of --proxy-auth-allow",
+    ];
+    let expected = entries.map(|it| {
+        format!("the entry `{it} has no `roles` and allows nothing: give it roles, or remove it")
+    });
+    assert_eq!(access.warnings(), expected);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "files to read")]
+fn a_malformed_entry_is_named_by_file_line_and_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tok.yaml");
+    std::fs::write(&path, "- name: ci\n  sha256: abc\n").unwrap();
+    let error =
+        anyhow::Error::new(Access::new(Some(path.clone()), false, None, false).unwrap_err());
+    let expected = format!("the tokens cannot be used: {}:2:11: `sha256` must be ", path.display());
+    assert!(format!("{error:#}").starts_with(&expected), "{error:#}");
+}
+
 fn certificate(certname: &str) -> Arc<CertificateFacts> {
     Arc::new(CertificateFacts { certname: certname.to_owned(), ..CertificateFacts::default() })
 }

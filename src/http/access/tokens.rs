@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -32,38 +33,57 @@ pub(super) struct Token {
     pub(super) grant: Arc<Grant>,
 }
 
-/// A file of tokens or certificates cannot be used.
+/// A file of grants cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
     /// It cannot be read.
-    #[error("it cannot be read")]
-    Unreadable(#[source] std::io::Error),
-    /// An entry is malformed.
-    #[error("line {line}, column {column}: {message}")]
-    Malformed {
-        /// The line, from 1.
-        line: u32,
-        /// The column, from 1.
-        column: u32,
-        /// What is wrong.
-        message: String,
+    #[error("`{}` cannot be read", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
     },
+    /// An entry is malformed.
+    #[error("{}:{fault}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        fault: GrantFault,
+    },
+}
+
+/// What is wrong with a list of grants.
+#[derive(Debug, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct GrantFault {
+    line: u32,
+    column: u32,
+    message: String,
 }
 
 impl Tokens {
     /// Reads the tokens of a file. Two entries may share a name, so that a token can be replaced while the
     /// old one is in use; they may not share a hash, since the caller would have two names.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, GrantFault> {
         let mut tokens: HashMap<[u8; 32], Arc<Token>> = HashMap::new();
         for node in &entries(bytes)? {
             let token = token(node)?;
             if let Some(other) = tokens.get(&token.hash) {
                 let message = format!("the entry `{}` has this `sha256` already", other.name);
-                return Err(fault(node, message));
+                return Err(fault(Fields(node).value("sha256"), message));
             }
             tokens.insert(token.hash, Arc::new(token));
         }
         Ok(Self(tokens))
+    }
+
+    /// Returns the names of entries that allow nothing.
+    pub(super) fn without_roles(&self) -> impl Iterator<Item = &str> {
+        let idle = self.0.values().filter(|it| it.grant.roles == Roles::default());
+        idle.map(|it| &*it.name)
     }
 
     /// Returns the roles of each token.
@@ -84,7 +104,7 @@ impl Tokens {
     }
 }
 
-fn token(node: &Node) -> Result<Token, TokensError> {
+fn token(node: &Node) -> Result<Token, GrantFault> {
     let fields = Fields::of(node, &["name", "sha256", "roles", "groups", "keys"])?;
     let hash = fields.text("sha256")?;
     let mut bytes = [0; 32];
@@ -95,12 +115,13 @@ fn token(node: &Node) -> Result<Token, TokensError> {
     }
     if !digits {
         return Err(fault(
-            node,
+            fields.value("sha256"),
             "`sha256` must be the SHA-256 of the token, 64 hexadecimal digits",
         ));
     }
     if bytes == <[u8; 32]>::from(Sha256::digest(b"")) {
-        return Err(fault(node, "`sha256` is that of an empty token: hash the token itself"));
+        let message = "`sha256` is that of an empty token: hash the token itself";
+        return Err(fault(fields.value("sha256"), message));
     }
     Ok(Token { name: fields.name("name")?.into(), hash: bytes, grant: Arc::new(fields.grant()?) })
 }
@@ -109,10 +130,10 @@ fn token(node: &Node) -> Result<Token, TokensError> {
 const LIMITS: Limits = Limits { file_bytes: 16 << 20, ..Limits::DEFAULT };
 
 /// Reads the entries of a list in a YAML file.
-pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
+pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, GrantFault> {
     let contents = document::read(bytes, &LIMITS);
     if let Some(fault) = contents.faults.into_iter().next() {
-        return Err(TokensError::Malformed {
+        return Err(GrantFault {
             line: fault.span.start.line,
             column: fault.span.start.column,
             message: fault.message,
@@ -131,16 +152,16 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
     }
 }
 
-pub(super) fn fault(node: &Node, message: impl Into<String>) -> TokensError {
+pub(super) fn fault(node: &Node, message: impl Into<String>) -> GrantFault {
     let start = node.span.start;
-    TokensError::Malformed { line: start.line, column: start.column, message: message.into() }
+    GrantFault { line: start.line, column: start.column, message: message.into() }
 }
 
 /// The keys of one entry.
 pub(super) struct Fields<'a>(&'a Node);
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(node: &'a Node, known: &[&str]) -> Result<Self, TokensError> {
+    pub(super) fn of(node: &'a Node, known: &[&str]) -> Result<Self, GrantFault> {
         for entry in node.entries() {
             if !known.contains(&entry.key.as_str()) {
                 let message = format!("unknown key `{}`: one of {}", entry.key, known.join(", "));
@@ -154,32 +175,37 @@ impl<'a> Fields<'a> {
         self.0.entries().iter().find(|it| it.key == key).map(|it| &it.value)
     }
 
+    /// Returns the value of a key, or the entry where the key is missing.
+    pub(super) fn value(&self, key: &str) -> &'a Node {
+        self.get(key).unwrap_or(self.0)
+    }
+
     /// Reads a name, which logs and commit messages show.
-    fn name(&self, key: &str) -> Result<String, TokensError> {
+    fn name(&self, key: &str) -> Result<String, GrantFault> {
         let name = self.text(key)?;
         if name.chars().any(char::is_control) {
             let message = format!("`{key}` must be text without control characters");
-            return Err(fault(self.0, message));
+            return Err(fault(self.value(key), message));
         }
         Ok(name)
     }
 
     /// Returns a text that is not blank, if the key is there.
-    pub(super) fn maybe_text(&self, key: &str) -> Result<Option<String>, TokensError> {
+    pub(super) fn maybe_text(&self, key: &str) -> Result<Option<String>, GrantFault> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let text = node.as_str().filter(|text| !text.trim().is_empty());
         let wrong = || fault(node, format!("`{key}` must be a string that is not empty"));
         text.map(|text| Some(text.to_owned())).ok_or_else(wrong)
     }
 
-    fn text(&self, key: &str) -> Result<String, TokensError> {
+    fn text(&self, key: &str) -> Result<String, GrantFault> {
         let missing = || fault(self.0, format!("`{key}` is missing"));
         self.maybe_text(key)?.ok_or_else(missing)
     }
 
     /// Returns the roles and the scope. Without `groups` every group is in the scope, without `keys`
     /// every key; an empty list has none of them. Without `roles` the entry allows nothing.
-    pub(super) fn grant(&self) -> Result<Grant, TokensError> {
+    pub(super) fn grant(&self) -> Result<Grant, GrantFault> {
         let roles: Vec<Role> = self.parsed("roles")?.unwrap_or_default();
         let groups: Option<Vec<GroupId>> = self.parsed("groups")?;
         let keys: Option<Vec<GroupKey>> = self.parsed("keys")?;
@@ -194,7 +220,7 @@ impl<'a> Fields<'a> {
     fn parsed<T: FromStr<Err: std::fmt::Display>>(
         &self,
         key: &str,
-    ) -> Result<Option<Vec<T>>, TokensError> {
+    ) -> Result<Option<Vec<T>>, GrantFault> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let wrong = |at: &Node| fault(at, format!("`{key}` must be a list of strings"));
         let Content::Sequence(items) = &node.content else { return Err(wrong(node)) };
@@ -213,7 +239,7 @@ mod tests {
     // The token is `hello`.
     const HASH: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
-    fn read(text: &str) -> Result<Tokens, TokensError> {
+    fn read(text: &str) -> Result<Tokens, GrantFault> {
         Tokens::parse(text.as_bytes())
     }
 
@@ -264,40 +290,37 @@ mod tests {
         assert!(read(&text).is_ok());
         let text = format!("- {{name: a, sha256: {HASH}}}\n- {{name: b, sha256: {HASH}}}\n");
         let error = read(&text).unwrap_err().to_string();
-        assert_eq!(error, "line 2, column 3: the entry `a` has this `sha256` already");
+        assert_eq!(error, "2:21: the entry `a` has this `sha256` already");
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, message) in [
-            ("a: b\n", "line 1, column 1: expected a list"),
-            ("- 1\n---\n- 2\n", "line 3, column 1: the entries are one document"),
-            ("- name: ci\n  sha256: abc\n", "line 1, column 3: `sha256` must be the SHA-256"),
+            ("a: b\n", "1:1: expected a list"),
+            ("- 1\n---\n- 2\n", "3:1: the entries are one document"),
+            ("- name: ci\n  sha256: abc\n", "2:11: `sha256` must be the SHA-256"),
             (
                 &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),
-                "line 1, column 3: `name` must be text without control characters",
+                "1:9: `name` must be text without control characters",
             ),
-            (
-                &format!("- name: ' '\n  sha256: {HASH}\n"),
-                "line 1, column 9: `name` must be a string",
-            ),
+            (&format!("- name: ' '\n  sha256: {HASH}\n"), "1:9: `name` must be a string"),
             (
                 "- name: x\n  sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n",
-                "line 1, column 3: `sha256` is that of an empty token",
+                "2:11: `sha256` is that of an empty token",
             ),
-            ("- token: hello\n", "line 1, column 10: unknown key `token`"),
+            ("- token: hello\n", "1:10: unknown key `token`"),
             (
                 &format!("- name: x\n  sha256: {HASH}\n  roles: [root]\n"),
-                "line 3, column 11: unknown role `root`: expected one of `classify`, `check-in`, ",
+                "3:11: unknown role `root`: expected one of `classify`, `check-in`, ",
             ),
-            (&format!("- name: x\n  sha256: {HASH}\n  groups: [x]\n"), "line 3, column 12: "),
-            (&format!("- name: x\n  sha256: {HASH}\n  groups:\n"), "line 3, column "),
+            (&format!("- name: x\n  sha256: {HASH}\n  groups: [x]\n"), "3:12: "),
+            (&format!("- name: x\n  sha256: {HASH}\n  groups:\n"), "3:"),
             (
                 &format!("- name: x\n  sha256: {HASH}\n  keys: [clases]\n"),
-                "line 3, column 10: unknown key `clases`: expected one of `name`, ",
+                "3:10: unknown key `clases`: expected one of `name`, ",
             ),
-            (&format!("- name: ''\n  sha256: {HASH}\n"), "line 1, column 9: `name` must be"),
-            (&format!("- sha256: {HASH}\n"), "line 1, column 3: `name` is missing"),
+            (&format!("- name: ''\n  sha256: {HASH}\n"), "1:9: `name` must be"),
+            (&format!("- sha256: {HASH}\n"), "1:3: `name` is missing"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use super::grant::Grant;
 use super::proxy::UserName;
-use super::tokens::{Fields, TokensError, entries, fault};
+use super::roles::Roles;
+use super::tokens::{Fields, GrantFault, entries, fault};
 
 /// The listed users.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ enum UserMatch {
 }
 
 impl ProxyUsers {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, GrantFault> {
         let read = |node: &crate::document::Node| {
             let fields = Fields::of(node, &["user", "roles", "groups", "keys"])?;
             let user = match fields.maybe_text("user")?.as_deref() {
@@ -44,12 +45,22 @@ impl ProxyUsers {
                 Some("*") => UserMatch::Every,
                 Some(name) => {
                     let name = name.parse();
-                    UserMatch::Named(name.map_err(|_| fault(node, "`user` must be a name"))?)
+                    let wrong = |_| fault(fields.value("user"), "`user` must be a name");
+                    UserMatch::Named(name.map_err(wrong)?)
                 }
             };
             Ok(Entry { user, grant: Arc::new(fields.grant()?) })
         };
         entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns whom entries that allow nothing are about.
+    pub(super) fn without_roles(&self) -> impl Iterator<Item = &str> {
+        let idle = self.0.iter().filter(|it| it.grant.roles == Roles::default());
+        idle.map(|it| match &it.user {
+            UserMatch::Every => "*",
+            UserMatch::Named(name) => name.as_str(),
+        })
     }
 
     /// Returns the grants of a user: one for each entry that is about it.
@@ -65,7 +76,7 @@ impl ProxyUsers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::access::roles::{Role, Roles};
+    use crate::http::access::roles::Role;
 
     #[test]
     fn users_have_the_grants_of_their_entries() {

@@ -63,7 +63,7 @@ impl From<LookupError> for ApiError {
             }
             LookupError::Unknown(error) => {
                 let message = match error.fault {
-                    RevisionFault::Unknown => {
+                    RevisionFault::Unknown | RevisionFault::NotFetched => {
                         format!("The repository has no commit `{}`.", error.revision)
                     }
                     RevisionFault::NotInShallowClone

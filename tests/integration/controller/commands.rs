@@ -126,6 +126,20 @@ fn a_commit_has_a_name_and_a_short_wait_asks_once() {
     }
 }
 
+/// The daemon may be another one than was meant.
+#[test]
+fn who_asks_for_a_commit_that_is_not_fetched_learns_what_the_daemon_follows() {
+    let site = Site::new();
+    let path = site.repository.path().canonicalize().unwrap();
+    let follows = format!("the daemon follows {}, branch main\n", path.display());
+    let why = site.run(&["why", "12345678"]);
+    assert_eq!(why.status, 0, "{}", why.stderr);
+    assert!(why.stdout.contains(&follows), "{}", why.stdout);
+    let wait = site.run(&["wait", "12345678", "--timeout", "1ms"]);
+    assert_eq!(wait.status, 3, "{}", wait.stderr);
+    assert!(wait.stderr.contains(&follows), "{}", wait.stderr);
+}
+
 #[test]
 fn commits_that_cannot_be_pinned_have_different_errors() {
     let site = Site::new();

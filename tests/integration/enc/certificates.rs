@@ -88,6 +88,24 @@ impl Site {
 }
 
 #[test]
+fn another_scheme_than_that_of_the_daemon_is_named() {
+    let site = Site::new("localhost", VALID);
+    let plain = site.server.replace("https://", "http://");
+    let done = site.machine.enc("small", &["--server", &plain]);
+    let help = "; if the service has a certificate, use https://";
+    assert!(done.stdout.contains(help), "{}", done.stdout);
+    let import =
+        Done::from(clade(&["import", &plain, &site.machine.path("estate")]).output().unwrap());
+    assert!(import.stderr.contains(help), "{}", import.stderr);
+
+    let daemon = Daemon::start(&["--repo", &repository().text_path()]);
+    let encrypted = format!("https://{}", daemon.address);
+    let done = site.machine.enc("small", &["--server", &encrypted]);
+    let help = "; if the service has no certificate, use http://";
+    assert!(done.stdout.contains(help), "{}", done.stdout);
+}
+
+#[test]
 fn a_refused_client_certificate_is_named_with_the_reason() {
     let site = Site::new("localhost", VALID);
     let shown = format!("the client certificate in `{}`", site.machine.path("client.pem"));
