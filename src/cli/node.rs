@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::output::Output;
+use super::repository::refuse_documents;
 use super::shell::word_of_shell;
 use crate::facts::{NodeFacts, read_facts, read_file, with_trusted_data};
 use crate::model::{Map, Node, Value};
@@ -51,7 +52,11 @@ impl NodeArgs {
             bail!("the name of the node is empty: give its certname");
         }
         let facts = match &self.facts {
-            Some(path) => facts_file(path)?,
+            Some(path) => {
+                let directory = path.parent().unwrap_or(Path::new("."));
+                refuse_documents(directory, std::slice::from_ref(path))?;
+                facts_file(path)?
+            }
             None => NodeFacts::default(),
         };
         if let (Some(path), true, None) = (&self.facts, facts.drops_trusted, &self.trusted) {

@@ -28,7 +28,7 @@ use crate::validation::{
 pub(super) use budget::{BUDGET_OF_DAEMON, BudgetArgs};
 use discover::discover;
 pub(super) use layout_file::layout_of_directory;
-pub(super) use meant_directory::{MeantDirectory, repository_with_part};
+pub(super) use meant_directory::{MeantDirectory, refuse_documents, repository_with_part};
 use not_read::NotRead;
 use working_tree::{WantedFiles, WorkingFile};
 

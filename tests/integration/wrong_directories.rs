@@ -202,6 +202,36 @@ fn initialised() -> GitRepository {
 }
 
 #[test]
+fn files_of_the_group_repository_are_not_taken_for_facts() {
+    let repository = initialised();
+    let top = repository.path();
+    let help = "facts files are in a directory of their own, such as `";
+    for (inside, arguments, named) in [
+        ("", &["diff", "HEAD", "--facts", "groups"][..], "facts`"),
+        ("", &["query", "name ~ .", "--facts", "groups"], "facts`"),
+        ("", &["validate", "--facts", "tests"], "facts`"),
+        ("", &["validate", "--facts", "."], "facts`"),
+        ("groups", &["query", "name ~ .", "--facts", "."], "../facts`"),
+        ("", &["classify", "web1", "--facts", "groups/webservers.yaml"], "facts`"),
+    ] {
+        let done = run_in(&top.join(inside), arguments);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+        let expected = format!("{help}{named}");
+        assert!(done.stderr.contains(&expected), "{arguments:?}: {}", done.stderr);
+    }
+    let first = "error: `groups/all-nodes.yaml` is a file of the group repository `.`, and does not have the facts of a node: ";
+    let done = run_in(&top, &["diff", "HEAD", "--facts", "groups"]);
+    assert!(done.stderr.starts_with(first), "{}", done.stderr);
+    // JSON is none of its files, and other directories are not its own.
+    std::fs::create_dir(top.join("tests/facts")).unwrap();
+    std::fs::write(top.join("tests/facts/web1.json"), "{}").unwrap();
+    for facts in ["facts", "tests/facts"] {
+        let done = run_in(&top, &["diff", "HEAD", "--facts", facts]);
+        assert_eq!(done.status, 0, "{facts}: {}", done.stderr);
+    }
+}
+
+#[test]
 fn beside_the_groups_the_repository_above_is_named() {
     let repository = initialised();
     let top = repository.path();

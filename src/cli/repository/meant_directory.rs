@@ -1,12 +1,15 @@
-//! The directory that was meant where one has no groups: the one above the groups, or one below.
+//! The directory that was meant where one has no groups: the one above the groups, or one below; and files of a group
+//! repository in the place of others.
 
 use std::fs::DirEntry;
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::{Result, bail};
+
 use super::layout_of_directory;
 use crate::cli::shell::word_of_shell;
 use crate::git::Repository;
-use crate::validation::{Layout, is_yaml};
+use crate::validation::{Layout, SourceContent, SourceFile, is_yaml};
 
 /// How deep files of groups are looked for.
 const LEVELS: usize = 5;
@@ -77,6 +80,51 @@ pub(in crate::cli) fn repository_with_part(directory: &Path) -> Option<PathBuf> 
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
     let has_meant_files = has_yaml_near(there);
     above(there, &|it, here| has_part(it, here, has_meant_files))
+}
+
+/// Refuses files of a directory that a group repository reads: they are not the facts of nodes.
+///
+/// # Errors
+///
+/// Returns an error that says where facts files are.
+pub(in crate::cli) fn refuse_documents(directory: &Path, files: &[PathBuf]) -> Result<()> {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let Some((file, repository)) = repository_file(here, files) else { return Ok(()) };
+    let facts = repository.join("facts");
+    let facts = if repository == Path::new(".") { PathBuf::from("facts") } else { facts };
+    let help = if facts.is_dir() && facts.canonicalize().ok() != here.canonicalize().ok() {
+        format!("facts files are in a directory of their own, such as `{}`", facts.display())
+    } else {
+        "name the directory that has the facts of each node in `<certname>.json` or `.yaml`"
+            .to_owned()
+    };
+    bail!(
+        "`{}` is a file of the group repository `{}`, and does not have the facts of a node: {help}",
+        file.display(),
+        repository.display()
+    )
+}
+
+/// Returns the first of some files of a directory that the group repository reads which the directory lies in, and the
+/// directory of the repository.
+fn repository_file<'f>(directory: &Path, files: &'f [PathBuf]) -> Option<(&'f Path, PathBuf)> {
+    let is_it = |it: &Path| has_settings(it) || is_repository(it);
+    let repository = match is_it(directory) {
+        true => directory.to_owned(),
+        false => above(directory, &|it, _| is_it(it))?,
+    };
+    let layout = layout_of_directory(&repository).ok()?;
+    let inside = directory.canonicalize().ok()?;
+    let inside = inside.strip_prefix(repository.canonicalize().ok()?).ok()?;
+    let is_read = |file: &&PathBuf| {
+        let path = file.file_name().map(|it| inside.join(it));
+        let Some(path) = path.as_deref().and_then(Path::to_str) else { return false };
+        let content = SourceContent::Bytes(Vec::new().into());
+        ["clade.yaml", "clade.yml"].contains(&path)
+            || layout.kind_of(&SourceFile { path: path.into(), content }).is_some()
+    };
+    let file = files.iter().find(is_read)?;
+    Some((file, repository))
 }
 
 fn has_settings(directory: &Path) -> bool {
