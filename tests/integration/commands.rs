@@ -503,6 +503,8 @@ fn an_import_reports_every_fault_of_an_export() {
     ");
     let done = run(&["import", file, target, "--skip-invalid"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.starts_with("warning: left out: group 2 `Bad`: "), "{}", done.stderr);
+    assert!(done.stderr.ends_with("; 6 groups left out\n"), "{}", done.stderr);
     let exported: Value = serde_json::from_str(&run(&["export", target]).stdout).unwrap();
     let names: Vec<&str> =
         exported.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
