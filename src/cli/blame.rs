@@ -94,6 +94,13 @@ impl BlameCommand {
         if self.budget.is_given() && self.server.is_some() {
             bail!("{BUDGET_OF_DAEMON}");
         }
+        // No certname has it, and every parameter.
+        if self.node.contains("::") {
+            bail!(
+                "`{0}` is not a certname: name the node before the key, as in `clade blame NODE {0}`",
+                self.node
+            );
+        }
         let is_local = self.repo.is_some() || self.rev.is_some() || self.facts.is_given();
         let is_local = is_local || self.budget.is_given();
         let daemon = || server_of_environment().filter(|_| !is_local);
