@@ -27,7 +27,7 @@ pub use first_error::first_error;
 pub use kind::{Kind, Severity};
 pub use render::annotate;
 pub use report::{Colour, Format, Report, ShownFindings};
-pub use similar::{KnownNames, closest};
+pub use similar::{KnownNames, closest, closest_within};
 pub use visible::{visible, visible_up_to};
 
 /// A stretch of one file of the repository.

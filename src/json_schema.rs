@@ -16,6 +16,7 @@ mod library;
 mod location;
 mod looks;
 mod message;
+mod misspelt;
 mod place;
 mod schema;
 mod set;

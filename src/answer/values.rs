@@ -171,7 +171,10 @@ impl Answer {
         let texts: Vec<String> = self.0.iter().map(|(key, it)| it.key_text(key)).collect();
         let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
         let ends: Vec<String> = texts.iter().map(|it| last(it)).collect();
-        let known = texts.iter().chain(&ends).map(String::as_str);
+        // Such as `apache::port`.
+        let joined = |key: &AnswerKey| key.path().get(1..).unwrap_or_default().join("::");
+        let joined: Vec<String> = self.0.keys().map(joined).collect();
+        let known = texts.iter().chain(&ends).chain(&joined).map(String::as_str);
         Err(closest(wanted, known).map(str::to_owned))
     }
 }

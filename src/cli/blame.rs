@@ -17,7 +17,7 @@ use super::client::{IdentityArgs, error_kind, read_object, read_value, server_of
 use super::masks::MaskArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
-use super::repository::{BUDGET_OF_DAEMON, BudgetArgs, locate};
+use super::repository::{BUDGET_OF_DAEMON, BudgetArgs, MeantDirectory, locate};
 use crate::answer::NoAnswer;
 use crate::git::Repository;
 use crate::http::types::{BlamedValue, Error, ErrorKind};
@@ -94,6 +94,13 @@ impl BlameCommand {
         if self.budget.is_given() && self.server.is_some() {
             bail!("{BUDGET_OF_DAEMON}");
         }
+        // No certname has it, and every parameter.
+        if self.node.contains("::") {
+            bail!(
+                "`{0}` is not a certname: name the node before the key, as in `clade blame NODE {0}`",
+                self.node
+            );
+        }
         let is_local = self.repo.is_some() || self.rev.is_some() || self.facts.is_given();
         let is_local = is_local || self.budget.is_given();
         let daemon = || server_of_environment().filter(|_| !is_local);
@@ -157,9 +164,18 @@ impl BlameCommand {
             {
                 bail!("{error}; without --facts FILE, rules see only the certname")
             }
+            Err(error @ reconcile::BlameError::Invalid { .. }) => {
+                bail!("{error}{}", self.meant_directory())
+            }
             done => done?,
         }
         format.map_or(Ok(Exit::Fine), |format| write_all(values, format, output))
+    }
+
+    /// Says which repository was meant, if the directory is a part of one, or around one.
+    fn meant_directory(&self) -> String {
+        let meant = MeantDirectory::of(self.repo.as_deref().unwrap_or(Path::new(".")));
+        meant.map_or_else(String::new, |it| format!("; {}", it.help_with_flag()))
     }
 
     /// Asks a daemon about the node.

@@ -4,13 +4,14 @@ pub(super) mod export;
 mod interpolation;
 mod target;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
-use self::export::Export;
+use self::export::{Export, ExportFault};
 use self::target::ImportTarget;
 use super::Exit;
 use super::client::IdentityArgs;
@@ -38,6 +39,9 @@ pub(super) struct ImportCommand {
 /// How long a classifier may take for all of its groups.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
+/// How many groups are named that cannot be imported for the same reason.
+const SHOWN: usize = 20;
+
 impl ImportCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let place = self.file.to_string_lossy();
@@ -51,19 +55,25 @@ impl ImportCommand {
         };
         let export = export::read(&text)?;
         let target = ImportTarget::of(&self.directory)?;
-        for fault in &export.faults {
-            output.note(&format!("error: {fault}"));
+        let refusal = self.refusal(&export);
+        let word = if refusal.is_some() { "error" } else { "warning: left out" };
+        for line in lines(&export.faults) {
+            output.note(&format!("{word}: {line}"));
         }
-        if let Some(why) = self.refusal(&export) {
+        if let Some(why) = refusal {
             output.note(&format!("nothing is written: {why}"));
             return Ok(Exit::Findings);
         }
+        let left_out = match export.faults.len() {
+            0 => String::new(),
+            count => format!("; {} left out", counted(count, "group")),
+        };
         let hierarchy = Hierarchy::build(export.groups)
             .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
         let count =
             target.write(&hierarchy, || interpolation::set(&self.directory, &hierarchy, output))?;
         output.note(&format!(
-            "{} written below {}",
+            "{} written below {}{left_out}",
             counted(count, "group"),
             target.path.display()
         ));
@@ -97,6 +107,26 @@ impl ImportCommand {
         }
         Ok(page.text)
     }
+}
+
+/// Returns a line for each group that cannot be imported; of those for the same reason the first ones, and how many more
+/// there are.
+fn lines(faults: &[ExportFault]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for ExportFault { group, reason } in faults {
+        let count = counts.entry(reason).or_default();
+        *count += 1;
+        if *count <= SHOWN {
+            lines.push(format!("{group}: {reason}"));
+        }
+    }
+    for (reason, count) in counts {
+        if let Some(more @ 1..) = count.checked_sub(SHOWN) {
+            lines.push(format!("{} more: {reason}", counted(more, "group")));
+        }
+    }
+    lines
 }
 
 /// Returns where the groups of a classifier are: below the address that is given, or where Puppet

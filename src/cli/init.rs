@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::Exit;
 use super::output::Output;
-use super::repository::{BudgetArgs, RepositoryArgs};
+use super::repository::{BudgetArgs, RepositoryArgs, repository_with_part};
 use super::shell::word_of_shell;
 use crate::diagnostic::Severity;
 use crate::git::Repository;
@@ -140,7 +140,7 @@ impl InitCommand {
         }
         self.warn_below_the_top(output);
         if ignores && self.ci != Pipeline::None {
-            let lines = IGNORED.text().lines().filter(|it| it.starts_with('/'));
+            let lines = IGNORED.text().lines().filter(|it| it.starts_with("clade-"));
             let lines: Vec<String> = lines.map(|it| format!("`{it}`")).collect();
             output.note(&format!("`.gitignore` stays as it is: add {}", lines.join(", ")));
         }
@@ -154,8 +154,15 @@ impl InitCommand {
         Ok(Exit::Fine)
     }
 
-    /// Checks that no file is overwritten and that the directory is not a group repository already.
+    /// Checks that no file is overwritten and that the directory is not a group repository already, or a part of one.
     fn check_free<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<()> {
+        if let Some(repository) = repository_with_part(&self.directory) {
+            bail!(
+                "`{}` is a part of the group repository `{}`, which has all that `clade init` writes: for another repository, run it in a directory outside of that one",
+                self.directory.display(),
+                repository.display()
+            );
+        }
         let is_there = |path: &&str| self.directory.join(path).symlink_metadata().is_ok();
         let there: Vec<&str> = files.filter(is_there).collect();
         if !there.is_empty() {

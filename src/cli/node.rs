@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::output::Output;
+use super::repository::refuse_documents;
 use super::shell::word_of_shell;
+use crate::diagnostic::{closest_within, visible};
 use crate::facts::{NodeFacts, read_facts, read_file, with_trusted_data};
 use crate::model::{Map, Node, Value};
 
@@ -51,7 +53,11 @@ impl NodeArgs {
             bail!("the name of the node is empty: give its certname");
         }
         let facts = match &self.facts {
-            Some(path) => facts_file(path)?,
+            Some(path) => {
+                let directory = path.parent().unwrap_or(Path::new("."));
+                refuse_documents(directory, std::slice::from_ref(path))?;
+                facts_file(path)?
+            }
             None => NodeFacts::default(),
         };
         if let (Some(path), true, None) = (&self.facts, facts.drops_trusted, &self.trusted) {
@@ -62,8 +68,42 @@ impl NodeArgs {
             ));
         }
         let given = self.trusted.as_deref().map(trusted_file).transpose()?;
+        note_misspelt(self.facts.as_deref(), facts.unknown_keys.iter(), &BODY, output);
+        for (path, trusted) in [(&self.trusted, &given), (&self.facts, &facts.trusted)] {
+            let keys = trusted.iter().flat_map(Map::keys);
+            note_misspelt(path.as_deref(), keys, &TRUSTED, output);
+        }
         let node = Node { name: name.to_owned(), fact: facts.fact, ..Node::default() };
         Ok(with_trusted_data(node, given, facts.trusted))
+    }
+}
+
+/// The keys of a request body.
+const BODY: [&str; 3] = ["fact", "facts", "trusted"];
+
+/// The keys of trusted data.
+const TRUSTED: [&str; 6] =
+    ["authenticated", "certname", "hostname", "domain", "extensions", "external"];
+
+/// How many keys are compared with known ones.
+const COMPARED_KEYS: usize = 16;
+
+/// Says which keys of a file are most likely misspelt, so that no rule reads what they have.
+fn note_misspelt<'k>(
+    path: Option<&Path>,
+    keys: impl Iterator<Item = &'k String>,
+    known: &[&str],
+    output: &mut Output,
+) {
+    let Some(path) = path else { return };
+    for key in keys.filter(|it| !known.contains(&it.as_str())).take(COMPARED_KEYS) {
+        if let Some(meant) = closest_within(key, 2, known.iter().copied()) {
+            output.note(&format!(
+                "note: `{}` has an unknown key `{}`: did you mean `{meant}`?",
+                path.display(),
+                visible(key)
+            ));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::client::{DEFAULT_SERVER, IdentityArgs, server_of_environment};
 use super::output::Output;
 use super::progress::ProgressBar;
+use super::repository::refuse_documents;
 use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
 use crate::facts::{
     DirectoryListing, FactsDirectory, Listed, ListedNode, NodeSource as _, WantedFacts, list_files,
@@ -110,6 +111,7 @@ impl NodesArgs {
     ) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
             let listing = FactsDirectory::new(directory.clone()).listing()?;
+            refuse_documents(directory, &listing.files)?;
             warn_of_trusted_data(&listing, output);
             return from_files(&listing.files, mentioned, note, each);
         }

@@ -28,7 +28,7 @@ use crate::validation::{
 pub(super) use budget::{BUDGET_OF_DAEMON, BudgetArgs};
 use discover::discover;
 pub(super) use layout_file::layout_of_directory;
-use meant_directory::MeantDirectory;
+pub(super) use meant_directory::{MeantDirectory, refuse_documents, repository_with_part};
 use not_read::NotRead;
 use working_tree::{WantedFiles, WorkingFile};
 
@@ -168,6 +168,11 @@ impl RepositoryArgs {
 }
 
 impl LoadedRepository {
+    /// Returns the repository that was meant, if this one has no groups.
+    pub(super) fn meant(&self) -> Option<&MeantDirectory> {
+        self.meant.as_ref()
+    }
+
     /// Returns the first error with its place, and how many more there are.
     pub(super) fn first_error(&self) -> Option<String> {
         first_error(&self.checked.diagnostics)

@@ -22,6 +22,17 @@ pub fn closest<'c>(wanted: &str, candidates: impl Iterator<Item = &'c str>) -> O
     }))
 }
 
+/// Returns what [`closest`] returns of candidates, if no more than so many letters are wrong: names that may be others on
+/// purpose are compared strictly.
+pub fn closest_within<'c>(
+    wanted: &str,
+    most: usize,
+    candidates: impl Iterator<Item = &'c str>,
+) -> Option<&'c str> {
+    let found = closest(wanted, candidates)?;
+    (distance_of(&fold(wanted), &fold(found)) <= most).then_some(found)
+}
+
 /// Names that others may have been meant to be, prepared so that many can be compared with them.
 #[derive(Default)]
 pub struct KnownNames<'c>(Vec<(&'c str, Letters)>);
@@ -195,6 +206,16 @@ mod tests {
         ] {
             assert_eq!(closest(wanted, names.into_iter()), expected, "{wanted}");
             assert_eq!(KnownNames::new(names.into_iter()).closest(wanted), expected, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn a_strict_comparison_allows_few_wrong_letters() {
+        for (wanted, most, expected) in
+            [("form", 1, None), ("form", 2, Some("format")), ("formt", 1, Some("format"))]
+        {
+            let found = closest_within(wanted, most, ["format"].into_iter());
+            assert_eq!(found, expected, "{wanted}");
         }
     }
 

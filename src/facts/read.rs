@@ -15,6 +15,8 @@ pub struct NodeFacts {
     pub trusted: Option<Map<String, Value>>,
     /// Whether a fact called `trusted` was dropped from the facts that were read.
     pub drops_trusted: bool,
+    /// The first keys of a request body that mean nothing there.
+    pub unknown_keys: Vec<String>,
 }
 
 /// A file has no facts that can be read.
@@ -99,7 +101,10 @@ pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
             false => NodeFacts { fact: facts, ..NodeFacts::default() },
         };
         let name = name.map(str::to_owned).or(facts.name);
-        return Ok(NodeFacts { name, trusted, ..NodeFacts::default() }.with_facts(facts.fact));
+        let unknown_keys = fields.keys().filter(|it| !BODY.contains(&it.as_str()));
+        let unknown_keys = unknown_keys.take(UNKNOWN_KEYS).cloned().collect();
+        let read = NodeFacts { name, trusted, unknown_keys, ..NodeFacts::default() };
+        return Ok(read.with_facts(facts.fact));
     }
     let NodeFacts { name, fact, .. } = unwrap_envelope(fields);
     Ok(NodeFacts { name, ..NodeFacts::default() }.with_facts(fact))
@@ -111,6 +116,12 @@ pub(super) fn tag(bytes: &[u8]) -> Option<String> {
     let rest = String::from_utf8_lossy(first.strip_prefix(b"---")?).trim().to_owned();
     rest.starts_with('!').then_some(rest)
 }
+
+/// How many unknown keys of a request body are kept.
+const UNKNOWN_KEYS: usize = 16;
+
+/// The keys of a request body.
+const BODY: [&str; 5] = ["fact", "facts", "trusted", "certname", "name"];
 
 /// The keys of the facts in a request body.
 const FACTS: [&str; 2] = ["fact", "facts"];
@@ -278,7 +289,9 @@ mod tests {
                 .unwrap();
         assert_eq!(Value::from(read.trusted.unwrap()), json!({"certname": "n"}));
         assert_eq!(Value::from(read.fact), json!({"a": 1}));
-        assert!(read.drops_trusted);
+        assert!(read.drops_trusted && read.unknown_keys.is_empty());
+        let read = read_facts(br#"{"fact": {"a": 1}, "trused": {}}"#).unwrap();
+        assert_eq!(read.unknown_keys, ["trused"]);
     }
 
     #[test]

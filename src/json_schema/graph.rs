@@ -9,8 +9,9 @@ use super::file::{SchemaFile, invalid};
 use super::keywords::{AppliesTo, REFERENCES, inner, ref_stands_alone};
 use super::library::Library;
 use super::location::{join, leads_out, tokens, uri_of};
+use super::misspelt::misspelt;
 use super::place::{key_span, part};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Kind, Place};
 
 /// A part of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +71,8 @@ pub(super) struct Graph<'v> {
     pub(super) patterns: Vec<(&'v str, SchemaPart)>,
     /// What is wrong with references.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// What was most likely meant as a keyword.
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 impl<'v> Graph<'v> {
@@ -100,7 +103,7 @@ impl<'v> Graph<'v> {
 /// A schema that is still to be followed: its number, what it says, and how that is read.
 type Unfollowed<'v> = (usize, &'v Map<String, Value>, Uri<String>, Draft);
 
-/// How many references are reported that lead nowhere.
+/// How many references are reported that lead nowhere, and how many keywords that are misspelt.
 const FINDINGS: usize = 200;
 
 /// Follows schemas from one to the next.
@@ -125,6 +128,7 @@ impl<'v> Follower<'v> {
             resources: BTreeMap::new(),
             patterns: Vec::new(),
             diagnostics: Vec::new(),
+            warnings: Vec::new(),
         };
         Self { library, registry, places, waiting: Vec::new(), graph }
     }
@@ -175,6 +179,7 @@ impl<'v> Follower<'v> {
                 edges.push((target, step));
             }
         }
+        self.warn_of_misspelt(fields, &at);
         if let Some(Value::String(pattern)) = fields.get("pattern") {
             self.graph.patterns.push((pattern, at.at("pattern")));
         }
@@ -187,6 +192,18 @@ impl<'v> Follower<'v> {
             member.references = references;
             member.asks_again = fields.contains_key("unevaluatedProperties")
                 || fields.contains_key("unevaluatedItems");
+        }
+    }
+
+    /// Warns of keys that were most likely meant as keywords.
+    fn warn_of_misspelt(&mut self, fields: &Map<String, Value>, at: &SchemaPart) {
+        for it in misspelt(fields) {
+            if self.graph.warnings.len() >= FINDINGS {
+                return;
+            }
+            let Some(place) = at.at(it.key).place(&self.library.files) else { continue };
+            let found = Diagnostic::new(Kind::SuspiciousValue, place, it.message());
+            self.graph.warnings.push(found.with_help(it.help()));
         }
     }
 

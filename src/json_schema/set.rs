@@ -115,6 +115,8 @@ fn compile_all(
             Err(found) => diagnostics.extend(found),
         }
     }
+    // Warnings, which do not keep a schema from being used.
+    diagnostics.extend(graph.warnings);
     (compiled, graph.resources)
 }
 

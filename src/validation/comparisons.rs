@@ -16,21 +16,21 @@ pub fn comparison_places(file: &Arc<str>, text: &[u8]) -> BTreeMap<Place, Vec<Pl
     let place = |span: Span| Place { file: Arc::clone(file), span };
     let of_group = |document: &Node| {
         let mut spans = Vec::new();
-        collect(document.get("rule")?, &mut spans);
+        collect(document.get("rule")?, text, &mut spans);
         Some((place(document.name_span()), spans.into_iter().map(place).collect()))
     };
     read(text, &Limits::DEFAULT).documents.iter().filter_map(of_group).collect()
 }
 
-fn collect(rule: &Node, spans: &mut Vec<Span>) {
+fn collect(rule: &Node, file: &[u8], spans: &mut Vec<Span>) {
     if let Some(text) = rule.as_str() {
-        let mut parts = TextParts::of(rule);
+        let mut parts = TextParts::of(rule, file);
         spans.extend(comparison_ranges(text).iter().map(|it| parts.span(it.start, it.end)));
         return;
     }
     let Some((operator, terms)) = rule.elements().split_first() else { return };
     match operator.as_str() {
-        Some("and" | "or" | "not") => terms.iter().for_each(|it| collect(it, spans)),
+        Some("and" | "or" | "not") => terms.iter().for_each(|it| collect(it, file, spans)),
         _ => spans.push(rule.span),
     }
 }

@@ -82,7 +82,8 @@ fn search(node: &Node, reader: &mut FileReader, found: &mut Vec<DollarValue>) ->
     let worst = forms.iter().find(|it| is_refused(it.reason)).or(forms.first());
     if let Some(form) = worst {
         let characters = |bytes: usize| text.get(..bytes).unwrap_or_default().chars().count();
-        let span = part_of(node, characters(form.bytes.start), characters(form.bytes.end));
+        let (from, to) = (characters(form.bytes.start), characters(form.bytes.end));
+        let span = part_of(node, reader.content(), from, to);
         let text = shortened(text.get(form.bytes.clone()).unwrap_or_default());
         add(span, DollarMeaning::Illegal { reason: form.reason, text, more: forms.len() - 1 });
     }

@@ -20,6 +20,8 @@ use crate::model::{
 /// Reads the parts of one file, and collects its findings.
 pub(super) struct FileReader {
     pub(super) file: Arc<str>,
+    /// What is in the file, if it is at hand.
+    pub(super) source: Option<Arc<[u8]>>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many errors were found, kept or not.
     pub(super) errors: usize,
@@ -73,6 +75,7 @@ impl FileReader {
     pub(super) fn new(file: Arc<str>, meter: &Arc<Meter>) -> Self {
         Self {
             file,
+            source: None,
             diagnostics: Vec::new(),
             errors: 0,
             mismatches: 0,
@@ -88,6 +91,11 @@ impl FileReader {
             faulty_keys: Vec::new(),
             refused: BTreeSet::new(),
         }
+    }
+
+    /// Returns what is in the file, or nothing if it is not at hand.
+    pub(super) fn content(&self) -> &[u8] {
+        self.source.as_deref().unwrap_or_default()
     }
 
     /// Counts what the file has; `None` if that is more than the budget allows.

@@ -285,7 +285,10 @@ fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
         Comparison::Finds(pattern) => {
             for found in suspicions(pattern.as_str()) {
                 let span = match parts.test {
-                    Some(_) => part_of(parts.operand(), found.range.start, found.range.end),
+                    Some(_) => {
+                        let range = found.range;
+                        part_of(parts.operand(), reader.content(), range.start, range.end)
+                    }
                     None => parts.operand().span,
                 };
                 reader.add(Kind::SuspiciousRegex, span, found.message).help = Some(found.help);

@@ -129,6 +129,7 @@ pub fn read_file_within(
         Err(diagnostic) => return Ok(FileReading::broken(&file.path, *diagnostic)),
     };
     let mut reader = FileReader::new(Arc::clone(&file.path), meter);
+    reader.source = Some(Arc::clone(bytes));
     // All threads count in one place: each value for itself would have them wait for each other.
     let mut uncounted = 0;
     let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| {

@@ -40,7 +40,7 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
                         continue;
                     }
                 };
-                let span = span_of(node, &fault);
+                let span = span_of(node, reader.content(), &fault);
                 reader.add(kind, span, fault.message).help = fault.help;
             }
             None
@@ -75,10 +75,10 @@ pub(super) fn terms_of_path(segments: &[Segment]) -> u64 {
     1 + (segments.len().saturating_sub(1) / SEGMENTS) as u64
 }
 
-fn span_of(node: &Node, fault: &RuleFault) -> Span {
+fn span_of(node: &Node, file: &[u8], fault: &RuleFault) -> Span {
     let at = element(node, &fault.element);
     match &fault.characters {
-        Some(characters) => part_of(at, characters.start, characters.end),
+        Some(characters) => part_of(at, file, characters.start, characters.end),
         None => at.span,
     }
 }

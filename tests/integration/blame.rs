@@ -320,3 +320,19 @@ fn without_facts_people_are_told_that_rules_find_none() {
     std::fs::write(facts.path(), "{}").unwrap();
     assert_eq!(said(&["--facts", facts.path().to_str().unwrap()]), "");
 }
+
+#[test]
+fn a_key_in_the_place_of_the_node_or_misspelt_is_answered_with_what_was_meant() {
+    let repository = GitRepository::new();
+    let group = "name: Web\nrule: name = web1\nclasses: {apache: {port: 80}}\n";
+    repository.commit("first", &[("groups/web.yaml", group)]);
+    let run_here = |arguments: &[&str]| {
+        let done = clade(arguments).current_dir(repository.path()).output().unwrap();
+        crate::program::Done::from(done)
+    };
+    let done = run_here(&["blame", "apache::port"]);
+    let said = "error: `apache::port` is not a certname: name the node before the key, as in `clade blame NODE apache::port`\n";
+    assert_eq!((done.status, done.stderr.as_str()), (2, said));
+    let done = run_here(&["blame", "web1", "apache::prot"]);
+    assert!(done.stderr.contains("did you mean `apache::port`?"), "{}", done.stderr);
+}

@@ -503,6 +503,8 @@ fn an_import_reports_every_fault_of_an_export() {
     ");
     let done = run(&["import", file, target, "--skip-invalid"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.starts_with("warning: left out: group 2 `Bad`: "), "{}", done.stderr);
+    assert!(done.stderr.ends_with("; 6 groups left out\n"), "{}", done.stderr);
     let exported: Value = serde_json::from_str(&run(&["export", target]).stdout).unwrap();
     let names: Vec<&str> =
         exported.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
@@ -880,5 +882,34 @@ fn a_reader_that_goes_early_is_told_what_was_found_by_the_exit_status() {
         assert_eq!(into_nothing(&differ), silently(0), "{format}");
         let strictly = [&differ[..], &["--exit-code"]].concat();
         assert_eq!(into_nothing(&strictly), silently(1), "{format}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_of_facts_or_trusted_data_is_noted() {
+    let directory = tempfile::tempdir().unwrap();
+    let repository = directory.path().join("estate");
+    let repository = repository.to_str().unwrap();
+    assert_eq!(run(&["init", repository]).status, 0);
+    for (flag, text, noted) in [
+        ("--facts", r#"{"fact": {"a": 1}, "trused": {}}"#, Some(("trused", "trusted"))),
+        ("--facts", r#"{"trusted": {"extension": {}}}"#, Some(("extension", "extensions"))),
+        ("--trusted", r#"{"extension": {}}"#, Some(("extension", "extensions"))),
+        ("--facts", r#"{"fact": {"trused": 1, "extension": 1}, "environment": "x"}"#, None),
+        ("--trusted", r#"{"extensions": {"pp_rol": "web"}, "role": "web"}"#, None),
+        ("--facts", r#"{"trused": {"extension": 1}}"#, None),
+    ] {
+        let file = directory.path().join("node.json");
+        let file = file.to_str().unwrap();
+        std::fs::write(file, text).unwrap();
+        let done = run(&["classify", "web1", repository, flag, file]);
+        assert_eq!(done.status, 0, "{text}: {}", done.stderr);
+        let note = noted.map(|(key, meant)| {
+            format!("note: `{file}` has an unknown key `{key}`: did you mean `{meant}`?\n")
+        });
+        match note {
+            Some(note) => assert!(done.stderr.contains(&note), "{text}: {}", done.stderr),
+            None => assert!(!done.stderr.contains("unknown key"), "{text}: {}", done.stderr),
+        }
     }
 }

@@ -169,3 +169,20 @@ fn no_group_is_written_where_the_layout_has_files_of_another_kind() {
     assert_eq!((done.status, done.stderr.as_str()), (2, said));
     assert!(!directory.path().join("g").exists());
 }
+
+#[test]
+fn of_many_groups_with_one_fault_the_first_are_named() {
+    let group = |number: u32| {
+        json!({
+            "name": format!("G{number}"), "id": format!("00000000-0000-4000-8000-{number:012}"),
+            "parent": ROOT, "classes": {}, "colour": "red",
+        })
+    };
+    let groups: Vec<Value> = std::iter::once(root()).chain((1..43).map(group)).collect();
+    let (_directory, done) = import(&Value::from(groups), &[], &[]);
+    assert_eq!(done.status, 1);
+    let lines: Vec<&str> = done.stderr.lines().collect();
+    assert_eq!(lines.len(), 22, "{lines:?}");
+    assert!(lines[19].starts_with("error: group 21 `G20`: unknown key `colour`"), "{}", lines[19]);
+    assert!(lines[20].starts_with("error: 22 groups more: unknown key `colour`"), "{}", lines[20]);
+}

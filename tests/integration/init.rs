@@ -126,6 +126,17 @@ fn what_to_do_next_names_the_directory() {
 }
 
 #[test]
+fn what_the_check_writes_is_ignored_wherever_it_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let repository = git2::Repository::init(path).unwrap();
+    assert_eq!(run(path, &["init"]).status, 0);
+    for file in ["clade-diff.md", "ci/clade-diff.md", "ci/clade-tests.xml"] {
+        assert!(repository.is_path_ignored(file).unwrap(), "{file}");
+    }
+}
+
+#[test]
 fn what_a_repository_ignores_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
@@ -133,7 +144,7 @@ fn what_a_repository_ignores_stays() {
     let made = run(path, &["init"]);
     assert_eq!(made.status, 0, "{}", made.stderr);
     assert!(
-        made.stderr.contains("`.gitignore` stays as it is: add `/clade-diff.md`, "),
+        made.stderr.contains("`.gitignore` stays as it is: add `clade-diff.md`, "),
         "{}",
         made.stderr
     );

@@ -565,3 +565,26 @@ fn groups_that_do_not_exist_are_guessed_for_the_first_thousand() {
     assert_eq!(guesses.iter().position(|it| !it), Some(1_000));
     assert_eq!(guesses.iter().filter(|it| **it).count(), 1_000);
 }
+
+#[test]
+fn a_fact_with_the_path_of_another_as_its_name_is_to_be_nested() {
+    let directory = tempfile::tempdir().unwrap();
+    let test = |facts: &str| {
+        format!("- {{name: t, node: n, facts: {facts}, expect: {{groups: [Debian]}}}}\n")
+    };
+    let run = |facts: &str| -> Done {
+        for (path, content) in [("groups/g.yaml", GROUPS), ("tests/t.yaml", &test(facts))] {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        clade(&["test"]).current_dir(directory.path()).output().unwrap().into()
+    };
+    let help = "nest it, as in `facts: {os: {family: \"Debian\"}}`";
+    let done = run("{os.family: Debian}");
+    assert!(done.status == 1 && done.stdout.contains(help), "{}", done.stdout);
+    for other in ["{os: {family: SUSE}, os.family: x}", "{memory: 1}"] {
+        let done = run(other);
+        assert!(done.status == 1 && !done.stdout.contains("nest it"), "{}", done.stdout);
+    }
+}

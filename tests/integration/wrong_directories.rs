@@ -186,3 +186,99 @@ fn where_there_is_no_commit_revisions_are_answered_with_what_to_do() {
         assert!(done.status == 2 && done.stderr.contains(expected), "{}", done.stderr);
     }
 }
+
+/// What `clade init` writes, committed, with a directory more.
+fn initialised() -> GitRepository {
+    let repository = GitRepository::new();
+    let top = repository.path();
+    assert_eq!(run_in(&top, &["init"]).status, 0);
+    let files = ["clade.yaml", "groups/all-nodes.yaml", "groups/webservers.yaml"];
+    let read = |it: &str| std::fs::read_to_string(top.join(it)).unwrap();
+    let texts = files.map(read);
+    let changes: Vec<(&str, &str)> =
+        files.into_iter().zip(texts.iter().map(String::as_str)).collect();
+    repository.commit("first", &changes);
+    repository
+}
+
+#[test]
+fn files_of_the_group_repository_are_not_taken_for_facts() {
+    let repository = initialised();
+    let top = repository.path();
+    let help = "facts files are in a directory of their own, such as `";
+    for (inside, arguments, named) in [
+        ("", &["diff", "HEAD", "--facts", "groups"][..], "facts`"),
+        ("", &["query", "name ~ .", "--facts", "groups"], "facts`"),
+        ("", &["validate", "--facts", "tests"], "facts`"),
+        ("", &["validate", "--facts", "."], "facts`"),
+        ("groups", &["query", "name ~ .", "--facts", "."], "../facts`"),
+        ("", &["classify", "web1", "--facts", "groups/webservers.yaml"], "facts`"),
+    ] {
+        let done = run_in(&top.join(inside), arguments);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+        let expected = format!("{help}{named}");
+        assert!(done.stderr.contains(&expected), "{arguments:?}: {}", done.stderr);
+    }
+    let first = "error: `groups/all-nodes.yaml` is a file of the group repository `.`, and does not have the facts of a node: ";
+    let done = run_in(&top, &["diff", "HEAD", "--facts", "groups"]);
+    assert!(done.stderr.starts_with(first), "{}", done.stderr);
+    // JSON is none of its files, and other directories are not its own.
+    std::fs::create_dir(top.join("tests/facts")).unwrap();
+    std::fs::write(top.join("tests/facts/web1.json"), "{}").unwrap();
+    for facts in ["facts", "tests/facts"] {
+        let done = run_in(&top, &["diff", "HEAD", "--facts", facts]);
+        assert_eq!(done.status, 0, "{facts}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn beside_the_groups_the_repository_above_is_named() {
+    let repository = initialised();
+    let top = repository.path();
+    for inside in ["facts", "ci"] {
+        let done = run_in(&top.join(inside), &["validate"]);
+        let help =
+            "this is a part of the repository `..`: name that directory, as in `clade validate ..`";
+        assert!(done.status == 1 && done.stdout.contains(help), "{inside}: {}", done.stdout);
+    }
+    for arguments in [
+        &["diff", "HEAD", "--facts", "../facts"][..],
+        &["blame", "web1.example.com", "--facts", "../facts/web1.example.com.json"],
+    ] {
+        let done = run_in(&top.join("groups"), arguments);
+        let help = "this is a part of the repository `..`: name that directory with `--repo ..`\n";
+        assert!(done.status == 2 && done.stderr.ends_with(help), "{arguments:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn serving_a_part_of_the_repository_names_a_command_that_works() {
+    for inside in ["", "estate/"] {
+        let repository = repository(inside.trim_end_matches('/'));
+        let top = repository.path().canonicalize().unwrap();
+        let from = top.join(format!("{inside}groups"));
+        let done = run_in(&from, &["serve", "--check", "--repo", "."]);
+        let path = if inside.is_empty() { "" } else { " --path estate" };
+        let help = format!("write `--repo {}{path}`\n", top.display());
+        assert!(done.status == 2 && done.stderr.ends_with(&help), "{}", done.stderr);
+        let words =
+            [&["serve", "--check", "--repo", top.to_str().unwrap()][..], &["--path", "estate"]];
+        let words = if inside.is_empty() { words[0].to_vec() } else { words.concat() };
+        assert_eq!(run_in(&from, &words).status, 0, "{words:?}");
+    }
+}
+
+#[test]
+fn a_part_of_a_repository_does_not_become_one() {
+    let repository = initialised();
+    let top = repository.path();
+    for (inside, arguments) in
+        [("groups", &["init"][..]), ("", &["init", "groups/new"]), ("tests", &["init", "."])]
+    {
+        let done = run_in(&top.join(inside), arguments);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{arguments:?}");
+        let help = "run it in a directory outside of that one\n";
+        assert!(done.stderr.ends_with(help), "{}", done.stderr);
+    }
+    assert!(!top.join("groups/clade.yaml").exists() && !top.join("groups/new").exists());
+}

@@ -30,10 +30,11 @@ impl LoadedSide {
         let repository = RepositoryArgs { directory, rev: revision, budget };
         let loaded = repository.load()?;
         if let (None, Some(error)) = (&loaded.checked.estate, loaded.first_error()) {
-            bail!(
-                "`{name}` is not valid, so no node can be classified there: {error}; see `clade validate{}`",
-                repository.words()
-            );
+            let help = match loaded.meant() {
+                Some(meant) => meant.help_with_flag(),
+                None => format!("see `clade validate{}`", repository.words()),
+            };
+            bail!("`{name}` is not valid, so no node can be classified there: {error}; {help}");
         }
         let node_origins = loaded.checked.node_origins();
         Ok(Self { name, loaded, node_origins })

@@ -1,6 +1,7 @@
 //! Reading an export: every group that cannot be imported is found, with what to do about it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -23,10 +24,25 @@ const LONGEST_ERROR: usize = 500;
 pub(in crate::cli) struct Export {
     /// Those that can be imported, which form a tree.
     pub(in crate::cli) groups: Vec<Group>,
-    /// Why others cannot, a sentence each.
-    pub(in crate::cli) faults: Vec<String>,
+    /// The others.
+    pub(in crate::cli) faults: Vec<ExportFault>,
     /// Whether the root group is one of these others.
     pub(in crate::cli) is_root_left_out: bool,
+}
+
+/// A group that cannot be imported.
+#[derive(Debug)]
+pub(in crate::cli) struct ExportFault {
+    /// Which one, in words.
+    pub(in crate::cli) group: String,
+    /// Why not.
+    pub(in crate::cli) reason: String,
+}
+
+impl fmt::Display for ExportFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.group, self.reason)
+    }
 }
 
 /// Reads an export.
@@ -51,9 +67,10 @@ pub(in crate::cli) fn read(text: &str) -> Result<Export> {
     for (number, entry) in entries.iter().enumerate() {
         match group(entry, text) {
             Ok(group) => groups.push(group),
-            Err(fault) => {
+            Err(reason) => {
                 let name = entry["name"].as_str().unwrap_or_default();
-                faults.push(format!("group {} `{name}`: {fault}", number + 1));
+                let group = format!("group {} `{name}`", number + 1);
+                faults.push(ExportFault { group, reason });
                 left_out.extend(id_of(entry));
             }
         }
@@ -103,7 +120,7 @@ fn group(entry: &Value, text: &str) -> Result<Group, String> {
 const NAMED: usize = 10;
 
 /// Takes out groups that have no place in a tree, then those below them.
-fn prune(groups: &mut Vec<Group>, left_out: &mut BTreeSet<GroupId>, faults: &mut Vec<String>) {
+fn prune(groups: &mut Vec<Group>, left_out: &mut BTreeSet<GroupId>, faults: &mut Vec<ExportFault>) {
     loop {
         let mut out = misplaced(groups, left_out);
         if out.is_empty() {
@@ -122,7 +139,8 @@ fn prune(groups: &mut Vec<Group>, left_out: &mut BTreeSet<GroupId>, faults: &mut
             let mut orphans = Vec::new();
             for (at, reason) in out.iter().rev() {
                 let Some(group) = groups.get(*at) else { continue };
-                faults.push(format!("group `{}`: {reason}", group.name));
+                let reason = reason.clone();
+                faults.push(ExportFault { group: format!("group `{}`", group.name), reason });
                 taken.insert(*at);
                 let left = of_id.entry(group.id).or_default();
                 *left -= 1;
@@ -209,7 +227,12 @@ mod tests {
             })
         };
         let groups: Vec<Value> = parents.iter().enumerate().map(group).collect();
-        read(&Value::from(groups).to_string()).unwrap().faults
+        read(&Value::from(groups).to_string())
+            .unwrap()
+            .faults
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]

@@ -1,12 +1,15 @@
-//! The directory that was meant where one has no groups: the one above the groups, or one below.
+//! The directory that was meant where one has no groups: the one above the groups, or one below; and files of a group
+//! repository in the place of others.
 
 use std::fs::DirEntry;
 use std::path::{Component, Path, PathBuf};
 
+use anyhow::{Result, bail};
+
 use super::layout_of_directory;
 use crate::cli::shell::word_of_shell;
 use crate::git::Repository;
-use crate::validation::{Layout, is_yaml};
+use crate::validation::{Layout, SourceContent, SourceFile, is_yaml};
 
 /// How deep files of groups are looked for.
 const LEVELS: usize = 5;
@@ -19,8 +22,8 @@ const LISTED: usize = 10_000;
 
 /// A group repository near a directory that is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum MeantDirectory {
-    /// The directory is a part of it, such as that of its groups.
+pub(in crate::cli) enum MeantDirectory {
+    /// The directory is a part of it, such as that of its groups, or lies beside these.
     Above(PathBuf),
     /// It lies in the directory.
     Below(PathBuf),
@@ -33,27 +36,103 @@ impl MeantDirectory {
         if has_settings(directory) {
             return None;
         }
-        above(directory, has_meant_files)
+        above(directory, &|it, here| has_part(it, here, has_meant_files))
             .map(Self::Above)
             .or_else(|| below(directory).map(Self::Below))
+            .or_else(|| around(directory).map(Self::Above))
+    }
+
+    /// Looks for the repository that was meant by a directory, as it is in the working tree.
+    pub(in crate::cli) fn of(directory: &Path) -> Option<Self> {
+        Self::find(directory, has_yaml_near(directory))
     }
 
     /// Returns what to do, with a command that takes the directory.
-    pub(super) fn help(&self, command: &str) -> String {
-        let (path, what) = match self {
-            Self::Above(path) => (path, "this is a part of the repository"),
-            Self::Below(path) => (path, "this may be the directory around the repository"),
-        };
-        let word = word_of_shell(&path.to_string_lossy());
-        format!("{what} `{}`: name that directory, as in `{command} {word}`", path.display())
+    pub(in crate::cli) fn help(&self, command: &str) -> String {
+        let word = word_of_shell(&self.path().to_string_lossy());
+        format!("{}: name that directory, as in `{command} {word}`", self.relation())
     }
+
+    /// Returns what to do where a flag takes the directory.
+    pub(in crate::cli) fn help_with_flag(&self) -> String {
+        let word = word_of_shell(&self.path().to_string_lossy());
+        format!("{}: name that directory with `--repo {word}`", self.relation())
+    }
+
+    fn path(&self) -> &Path {
+        let (Self::Above(path) | Self::Below(path)) = self;
+        path
+    }
+
+    fn relation(&self) -> String {
+        let what = match self {
+            Self::Above(_) => "this is a part of the repository",
+            Self::Below(_) => "this may be the directory around the repository",
+        };
+        format!("{what} `{}`", self.path().display())
+    }
+}
+
+/// Returns the group repository that has a directory as a part of it, such as that of its groups. The directory need not
+/// exist yet.
+pub(in crate::cli) fn repository_with_part(directory: &Path) -> Option<PathBuf> {
+    let there = directory.ancestors().find(|it| it.as_os_str().is_empty() || it.exists())?;
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    let has_meant_files = has_yaml_near(there);
+    above(there, &|it, here| has_part(it, here, has_meant_files))
+}
+
+/// Refuses files of a directory that a group repository reads: they are not the facts of nodes.
+///
+/// # Errors
+///
+/// Returns an error that says where facts files are.
+pub(in crate::cli) fn refuse_documents(directory: &Path, files: &[PathBuf]) -> Result<()> {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let Some((file, repository)) = repository_file(here, files) else { return Ok(()) };
+    let facts = repository.join("facts");
+    let facts = if repository == Path::new(".") { PathBuf::from("facts") } else { facts };
+    let help = if facts.is_dir() && facts.canonicalize().ok() != here.canonicalize().ok() {
+        format!("facts files are in a directory of their own, such as `{}`", facts.display())
+    } else {
+        "name the directory that has the facts of each node in `<certname>.json` or `.yaml`"
+            .to_owned()
+    };
+    bail!(
+        "`{}` is a file of the group repository `{}`, and does not have the facts of a node: {help}",
+        file.display(),
+        repository.display()
+    )
+}
+
+/// Returns the first of some files of a directory that the group repository reads which the directory lies in, and the
+/// directory of the repository.
+fn repository_file<'f>(directory: &Path, files: &'f [PathBuf]) -> Option<(&'f Path, PathBuf)> {
+    let is_it = |it: &Path| has_settings(it) || is_repository(it);
+    let repository = match is_it(directory) {
+        true => directory.to_owned(),
+        false => above(directory, &|it, _| is_it(it))?,
+    };
+    let layout = layout_of_directory(&repository).ok()?;
+    let inside = directory.canonicalize().ok()?;
+    let inside = inside.strip_prefix(repository.canonicalize().ok()?).ok()?;
+    let is_read = |file: &&PathBuf| {
+        let path = file.file_name().map(|it| inside.join(it));
+        let Some(path) = path.as_deref().and_then(Path::to_str) else { return false };
+        let content = SourceContent::Bytes(Vec::new().into());
+        ["clade.yaml", "clade.yml"].contains(&path)
+            || layout.kind_of(&SourceFile { path: path.into(), content }).is_some()
+    };
+    let file = files.iter().find(is_read)?;
+    Some((file, repository))
 }
 
 fn has_settings(directory: &Path) -> bool {
     ["clade.yaml", "clade.yml"].iter().any(|it| directory.join(it).is_file())
 }
 
-fn above(directory: &Path, has_meant_files: bool) -> Option<PathBuf> {
+/// Returns the nearest directory above one that is as wanted; that is asked of it and of the one below.
+fn above(directory: &Path, is_it: &dyn Fn(&Path, &Path) -> bool) -> Option<PathBuf> {
     let here = directory.canonicalize().ok()?;
     let repository = Repository::discover(&here).ok();
     let top = repository.and_then(|it| it.worktree()?.canonicalize().ok());
@@ -63,11 +142,20 @@ fn above(directory: &Path, has_meant_files: bool) -> Option<PathBuf> {
     let (levels, found) = ancestors
         .by_ref()
         .take_while(|(_, it)| top.as_ref().is_none_or(|top| it.starts_with(top)))
-        .find(|(_, it)| has_part(it, &here, has_meant_files))?;
+        .find(|(_, it)| is_it(it, &here))?;
     let shown = climbed(directory, levels + 1);
     // Behind a link, what is above is another directory.
     let is_same = shown.canonicalize().is_ok_and(|it| it == found);
     Some(if is_same { shown } else { found.to_owned() })
+}
+
+/// Returns the group repository around a directory that has no groups and is none of the parts of the repository, such as
+/// the one of facts files.
+fn around(directory: &Path) -> Option<PathBuf> {
+    if directory.join(Layout::default().groups).is_dir() {
+        return None;
+    }
+    above(directory, &|it, _| is_repository(it))
 }
 
 /// Returns whether a directory is that of a group repository with another directory as a part of it.
@@ -186,6 +274,8 @@ mod tests {
         for path in [
             "a/groups/web",
             "a/tests",
+            "a/facts",
+            "h/estate/facts",
             "b/groups",
             "c/groups/deep",
             "d/groups/groups",
@@ -215,6 +305,8 @@ mod tests {
             ("a", true, None),
             ("a/groups", false, above("a")),
             ("a/tests", false, above("a")),
+            ("a/facts", false, above("a")),
+            ("h/estate/facts", false, above("h/estate")),
             // There is no working tree of git, which would say how far to go.
             ("a/groups/web", true, None),
             ("b/groups", true, above("b")),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::ServeSettings;
+use crate::cli::repository::MeantDirectory;
 use crate::cli::shell::word_of_shell;
 use crate::git::{OpenError, Remote, Repository, foreign_entry};
 
@@ -65,7 +66,15 @@ fn check_top(remote: &Remote, groups: &str) -> Result<()> {
         return Ok(());
     };
     let word = |path: &Path| word_of_shell(&path.to_string_lossy());
+    // Of a part of a group repository, that repository is meant.
+    let meant = match MeantDirectory::of(&directory.join(groups)) {
+        Some(MeantDirectory::Above(meant)) => meant.canonicalize().ok(),
+        _ => None,
+    };
+    let real_top = top.canonicalize().ok();
+    let meant = meant.and_then(|it| Some(it.strip_prefix(real_top?).ok()?.to_owned()));
     let below = below.map(|it| if groups == "." { it } else { it.join(groups) });
+    let below = meant.or(below).filter(|it| !it.as_os_str().is_empty());
     let below = below.map_or_else(String::new, |it| format!(" --path {}", word(&it)));
     let shown = top.display();
     let top = word_of_shell(&remote.at(&top));

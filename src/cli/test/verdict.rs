@@ -16,7 +16,7 @@ use crate::classification::{
 use crate::diagnostic::closest;
 use crate::facts::with_trusted_data;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{ClassName, Classes, GroupId, Node, same};
+use crate::model::{ClassName, Classes, GroupId, Map, Node, same};
 use crate::snapshot::{Index, classify};
 use crate::validation::{Expectation, TestCase};
 
@@ -67,8 +67,25 @@ pub(super) fn run<'t>(
         }
     };
     let see = facts.explaining(test);
-    let (mismatches, actual) = compare(test, estate, index, names, &node);
+    let (mut mismatches, actual) = compare(test, estate, index, names, &node);
+    if let (Some(mismatch), Some(help)) = (mismatches.first_mut(), nested_help(&test.facts)) {
+        mismatch.because.push(help);
+    }
     TestVerdict { test, mismatches, see, actual }
+}
+
+/// Says how a fact is written whose name is most likely the path of one inside of another, as rules write it.
+fn nested_help(facts: &Map<String, Value>) -> Option<String> {
+    let (name, value, outer, inner) = facts.iter().find_map(|(name, value)| {
+        let (outer, inner) = name.split_once('.')?;
+        (!facts.contains_key(outer)).then_some((name, value, outer, inner))
+    })?;
+    let inner = inner.replace('.', ": {");
+    let ends = "}".repeat(name.matches('.').count());
+    let value = shorten(&value.to_string());
+    Some(format!(
+        "the test gives a fact with the name `{name}`, and a rule reads `{outer}` first: nest it, as in `facts: {{{outer}: {{{inner}: {value}{ends}}}`"
+    ))
 }
 
 /// Makes the node that a test is about.

@@ -663,3 +663,37 @@ fn values_of_a_group_with_errors_are_held_to_their_schemas() {
         assert!(!found.contains("asked for by"), "{text}{found}");
     });
 }
+
+#[test]
+fn a_keyword_that_is_misspelt_is_a_warning_and_words_of_others_are_none() {
+    let schema = indoc! {"
+        $comment: who looks after it
+        examples: [{site: munich}]
+        x-owner: platform
+        default: {requred: 1}
+        enum: [{typ: 1}, {site: munich}]
+        requred: [site]
+        properties:
+          typ: {typ: string}
+          titel: {x-clade-mesage: one of ours, unit: metres}
+        patternProperties: {requred: {}}
+        $defs: {properites: {properites: {}}}
+    "};
+    let files = [
+        ("clade.yaml", "schemas: {variables: schemas/v.yaml}\n"),
+        ("schemas/v.yaml", schema),
+        ("groups/a.yaml", "name: A\nrule: name = a\nvariables: {site: munich}\n"),
+    ];
+    let found = checked(&files);
+    assert!(found.is_valid(), "{:?}", found.diagnostics);
+    insta::assert_snapshot!(report(&files), @r"
+    schemas/v.yaml:6:1 suspicious-value: `requred` is not a keyword of schemas, so nothing is checked by it
+       help: did you mean `required`? a word of your own begins with `x-`
+    schemas/v.yaml:8:9 suspicious-value: `typ` is not a keyword of schemas, so nothing is checked by it
+       help: did you mean `type`? a word of your own begins with `x-`
+    schemas/v.yaml:9:11 suspicious-value: `x-clade-mesage` is not a keyword of schemas, so nothing is checked by it
+       help: did you mean `x-clade-message`?
+    schemas/v.yaml:11:22 suspicious-value: `properites` is not a keyword of schemas, so nothing is checked by it
+       help: did you mean `properties`? a word of your own begins with `x-`
+    ");
+}
