@@ -40,7 +40,8 @@ impl<'n> TextParts<'n> {
             _ => None,
         };
         let inset = inset.filter(|_| start.line == end.line);
-        let written = file.get(start.offset as usize..).filter(|_| start.line < end.line);
+        let written = file.get(start.offset as usize..end.offset as usize);
+        let written = written.filter(|_| start.line < end.line);
         let of_lines = written.and_then(|it| positions(text, it, start)).unwrap_or_default();
         Self { whole: node.span, inset, text, length, before: (0, 0), of_lines }
     }
