@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::alarm::{AlarmReason, Member, join};
 use super::cause::{ConflictCause, Definer, causes};
@@ -93,7 +93,7 @@ impl<'e> Finder<'e, '_> {
                 for group in &definer.bearers {
                     for partner in &other.bearers {
                         self.visited += 1;
-                        self.settled(cause.subject).insert(*group, *partner);
+                        self.settled(cause.subject).acknowledge(*group, *partner);
                     }
                 }
             }
@@ -201,16 +201,25 @@ fn are_apart(hierarchy: &Hierarchy, one: GroupIndex, other: GroupIndex) -> bool 
     one != other && !hierarchy.is_ancestor(one, other) && !hierarchy.is_ancestor(other, one)
 }
 
-/// Of how many groups it is remembered which pairs are settled.
+/// Of how many groups it is remembered which pairs do not conflict.
 const REMEMBERED: usize = 16_384;
 
-/// A set of pairs: a bit for each two groups.
-struct Settled(Vec<u64>);
+/// How many acknowledged pairs of other groups are kept.
+const ACKNOWLEDGED: usize = 1_000_000;
+
+/// A set of pairs.
+struct Settled {
+    /// A bit for each two of the first groups.
+    bits: Vec<u64>,
+    /// Acknowledged pairs with other groups: asked about once more, such a pair would be reported.
+    acknowledged: HashSet<(GroupIndex, GroupIndex)>,
+}
 
 impl Settled {
     fn new(groups: usize) -> Self {
         let groups = groups.min(REMEMBERED);
-        Self(vec![0; (groups * groups.saturating_sub(1) / 2).div_ceil(64)])
+        let bits = vec![0; (groups * groups.saturating_sub(1) / 2).div_ceil(64)];
+        Self { bits, acknowledged: HashSet::new() }
     }
 
     fn bit(one: GroupIndex, other: GroupIndex) -> (usize, u64) {
@@ -221,13 +230,26 @@ impl Settled {
 
     fn contains(&self, one: GroupIndex, other: GroupIndex) -> bool {
         let (word, bit) = Self::bit(one, other);
-        self.0.get(word).is_some_and(|it| it & bit != 0)
+        match self.bits.get(word) {
+            Some(word) => word & bit != 0,
+            None => self.acknowledged.contains(&(one.min(other), one.max(other))),
+        }
     }
 
+    /// Notes that a pair does not conflict, if there is room.
     fn insert(&mut self, one: GroupIndex, other: GroupIndex) {
         let (word, bit) = Self::bit(one, other);
-        if let Some(word) = self.0.get_mut(word) {
+        if let Some(word) = self.bits.get_mut(word) {
             *word |= bit;
+        }
+    }
+
+    /// Notes that the conflict of a pair is acknowledged.
+    fn acknowledge(&mut self, one: GroupIndex, other: GroupIndex) {
+        self.insert(one, other);
+        let is_remembered = Self::bit(one, other).0 < self.bits.len();
+        if !is_remembered && self.acknowledged.len() < ACKNOWLEDGED {
+            self.acknowledged.insert((one.min(other), one.max(other)));
         }
     }
 }

@@ -346,6 +346,22 @@ fn groups_that_set_the_same_take_few_steps() {
 }
 
 #[test]
+fn a_conflict_of_the_last_of_many_groups_can_be_acknowledged() {
+    let many = (0..16_400).fold(sketch(), |sketch, number| {
+        sketch.group(&format!("G{number:05}"), ROOT, &format!("name = n{number}"), &[])
+    });
+    let estate = many
+        .group("Y", ROOT, "role = x", &[("v", "y")])
+        .group("Z", ROOT, "role = x", &[("v", "z")])
+        .estate();
+    for is_acknowledged in [false, true] {
+        let acknowledged = |_, _: Setting<'_>| is_acknowledged;
+        let found = overlaps(&estate, &Evidence::default(), &acknowledged, Solver::default());
+        assert_eq!((found.ended_at, found.alarms.is_empty()), (None, is_acknowledged));
+    }
+}
+
+#[test]
 fn a_chain_of_groups_that_override_each_other_takes_few_steps() {
     const GROUPS: u64 = 1_000;
     let steps = |rule: fn(u64) -> String, is_acknowledged: bool| {
