@@ -25,6 +25,7 @@ use super::repository::{BUDGET_OF_DAEMON, BudgetArgs};
 use crate::age::age;
 use crate::diagnostic::{visible, visible_up_to};
 use crate::http::types::{AnswerChange, FactChange, StoredChange};
+use crate::model::MASKED;
 
 /// How long one page may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -177,7 +178,8 @@ fn value_line(change: &AnswerChange) -> String {
     let key = visible(&change.key);
     match (&change.before, &change.after) {
         _ if is_membership(&change.key) => format!("{} {key}{because}", sign(change)),
-        (Some(before), Some(after)) if before == after => {
+        // Two secrets look alike.
+        (Some(before), Some(after)) if before == after && !is_masked(after) => {
             let group = change.because.as_ref().map(|it| format!("`{}`", visible(&it.name)));
             let group = group.unwrap_or_else(|| "the node's own file".to_owned());
             format!("~ {key} = {}, now set by {group}", shown(after))
@@ -186,6 +188,16 @@ fn value_line(change: &AnswerChange) -> String {
             let (before, after) = (change.shown_before(), change.shown_after());
             format!("{} {key}{}{because}", sign(change), from_to(before, after))
         }
+    }
+}
+
+/// Returns whether a part of a value is not shown.
+fn is_masked(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(MASKED),
+        Value::Array(elements) => elements.iter().any(is_masked),
+        Value::Object(fields) => fields.values().any(is_masked),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -173,3 +173,51 @@ fn a_history_of_commits_says_which_changed_what_a_node_gets() {
     let both = world.history("web1", &["--server", "http://127.0.0.1:1"]);
     assert_eq!(both.status, 2);
 }
+
+#[test]
+fn a_history_shows_no_secret_and_still_what_changes() {
+    let repository = GitRepository::new();
+    let group = |port: u16, value: &str| {
+        format!(
+            "name: A\nrule: db_password = s3cret\nclasses: {{app: {{port: {port}}}}}\nvariables: {{x: \"{value}\"}}\n"
+        )
+    };
+    let commit = |port: u16, value: &str| {
+        let group = group(port, value);
+        repository.commit("c", &[("groups/all.yaml", ROOT), ("groups/a.yaml", &group)]);
+    };
+    commit(80, "plain");
+    repository.commit("interpolate", &[("clade.yaml", "interpolate: true\n")]);
+    commit(81, "${db_password}");
+    commit(81, "${api_password}");
+    let facts = tempfile::tempdir().unwrap();
+    let file = facts.path().join("n.json");
+    std::fs::write(&file, r#"{"db_password": "s3cret", "api_password": "other"}"#).unwrap();
+    let (repo, file) = (repository.text_path(), file.to_str().unwrap());
+    let done = run(&["history", "n", "--repo", &repo, "--facts", file]);
+    let lines: Vec<&str> = done.stdout.lines().filter(|it| it.starts_with("    ")).collect();
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(
+        lines[..3],
+        [
+            "    ~ variables.x: \"[masked]\" -> \"[masked]\" (A)",
+            "    ~ classes.app.port: 80 -> 81 (A)",
+            "    ~ variables.x: \"plain\" -> \"[masked]\" (A)",
+        ],
+        "{}",
+        done.stdout
+    );
+    assert!(lines.contains(&"    + state = \"classified\""), "{}", done.stdout);
+    assert!(!done.stdout.contains("s3cret") && !done.stdout.contains("other"), "{}", done.stdout);
+    let done = run(&[
+        "history",
+        "n",
+        "--repo",
+        &repo,
+        "--facts",
+        file,
+        "--before",
+        "2000-01-01T00:00:00Z",
+    ]);
+    assert_eq!(done.stderr, "no commit changed the answer of the node before then\n");
+}

@@ -59,6 +59,9 @@ impl HistoryCommand {
         walked?;
         match self.format {
             AnswerFormat::Json => output.json(&found)?,
+            AnswerFormat::Human if found.is_empty() => {
+                output.note("no commit changed the answer of the node before then");
+            }
             AnswerFormat::Human => self.facts.note_absence(reads_facts.into_inner(), output),
         }
         if is_cut {

@@ -8,9 +8,10 @@ use super::commits::Commits;
 use super::run::{Blame, BlameError};
 use crate::answer::{AnswerChange, AnswerRecord, changes};
 use crate::blame::{BlamedBranch as _, Older};
+use crate::classification::matches;
 use crate::git::CommitInfo;
 use crate::hierarchy::Estate;
-use crate::model::{CommitId, Node, Value};
+use crate::model::{CommitId, Interpolation, MASKED, Node, Value};
 use crate::reconcile::outcome::{BuildError, summary};
 
 /// A commit that changed what a node gets.
@@ -35,8 +36,10 @@ struct ShownRecord {
 
 impl ShownRecord {
     fn of(estate: &Estate, node: &Node, shown: Option<&Node>) -> Self {
-        let masked = |it: &Node| AnswerRecord::of(estate, it);
-        Self { own: AnswerRecord::of(estate, node), masked: shown.map(masked) }
+        let groups = matches(&estate.hierarchy, node);
+        let record = |it: &Node| AnswerRecord::of_groups(estate, it, groups.as_deref());
+        let shown = shown.filter(|_| estate.interpolation == Interpolation::On);
+        Self { own: record(node), masked: shown.map(record) }
     }
 
     /// Returns each of its values as it is shown, by its key; none if they are shown as they are.
@@ -48,14 +51,15 @@ impl ShownRecord {
     /// Lists how it differs from what the node got before. Whether a value differs is found out by what the node has.
     fn changes_since(&self, before: Option<&Self>) -> Vec<AnswerChange> {
         let mut found = changes(before.map(|it| &it.own), &self.own);
-        let shown = |record: Option<&Self>, value: &mut Option<Value>, key: &str| {
-            if let Some(values) = record.and_then(Self::shown_values) {
-                *value = values.get(key).cloned();
-            }
-        };
+        let shown = [before.and_then(Self::shown_values), self.shown_values()];
         for change in &mut found {
-            shown(before, &mut change.before, &change.key);
-            shown(Some(self), &mut change.after, &change.key);
+            let values = [&mut change.before, &mut change.after];
+            for (value, shown) in values.into_iter().zip(&shown) {
+                if let (Some(value), Some(shown)) = (value, shown) {
+                    // What cannot be made of masked facts is not shown at all.
+                    *value = shown.get(&change.key).cloned().unwrap_or_else(|| MASKED.into());
+                }
+            }
         }
         found
     }
