@@ -137,7 +137,7 @@ impl FileReader {
         self.doubts = faults.flat_map(places).collect();
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let item = BudgetItem::Findings;
         self.errors > 0 && self.meter.counts().get(item) >= self.meter.budget().limit(item)
     }

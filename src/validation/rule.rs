@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::element::{element, part_of};
+use super::element::{TextParts, element};
 use super::file_reader::FileReader;
 use super::lint;
 use crate::diagnostic::Kind;
@@ -31,6 +31,8 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
             Some(condition)
         }
         Err(faults) => {
+            let source = reader.source.clone();
+            let mut places = FaultPlaces::new(node, source.as_deref().unwrap_or_default());
             for fault in faults {
                 let kind = match fault.kind {
                     RuleFaultKind::Grammar | RuleFaultKind::Depth => Kind::InvalidRule,
@@ -40,7 +42,8 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
                         continue;
                     }
                 };
-                let span = span_of(node, reader.content(), &fault);
+                // Those beyond the findings that are kept are only counted.
+                let span = if reader.is_full() { node.span } else { places.span(&fault) };
                 reader.add(kind, span, fault.message).help = fault.help;
             }
             None
@@ -75,11 +78,29 @@ pub(super) fn terms_of_path(segments: &[Segment]) -> u64 {
     1 + (segments.len().saturating_sub(1) / SEGMENTS) as u64
 }
 
-fn span_of(node: &Node, file: &[u8], fault: &RuleFault) -> Span {
-    let at = element(node, &fault.element);
-    match &fault.characters {
-        Some(characters) => part_of(at, file, characters.start, characters.end),
-        None => at.span,
+/// Where the faults of a rule are written.
+struct FaultPlaces<'n> {
+    rule: &'n Node,
+    file: &'n [u8],
+    /// The element with the last fault: one string can have many.
+    last: Option<(Vec<usize>, TextParts<'n>)>,
+}
+
+impl<'n> FaultPlaces<'n> {
+    fn new(rule: &'n Node, file: &'n [u8]) -> Self {
+        Self { rule, file, last: None }
+    }
+
+    fn span(&mut self, fault: &RuleFault) -> Span {
+        let Some(characters) = &fault.characters else {
+            return element(self.rule, &fault.element).span;
+        };
+        let known = self.last.take().filter(|(it, _)| *it == fault.element);
+        let (_, parts) = self.last.insert(known.unwrap_or_else(|| {
+            let parts = TextParts::of(element(self.rule, &fault.element), self.file);
+            (fault.element.clone(), parts)
+        }));
+        parts.span(characters.start, characters.end)
     }
 }
 
@@ -87,6 +108,26 @@ fn span_of(node: &Node, file: &[u8], fault: &RuleFault) -> Span {
 mod tests {
     use super::*;
     use crate::rule::read_console;
+    use crate::validation::{Search, SourceContent, SourceFile, validate};
+
+    /// Returns the line and column of each pattern that is wrong.
+    fn places(text: &str) -> Vec<(u32, u32)> {
+        let content = SourceContent::Bytes(text.as_bytes().into());
+        let file = SourceFile { path: "groups/a.yaml".into(), content };
+        let checked = validate(&[file], Search::Decisive);
+        let faults = checked.diagnostics.iter().filter(|it| it.kind == Kind::InvalidRegex);
+        faults.map(|it| (it.place.span.start.line, it.place.span.start.column)).collect()
+    }
+
+    #[test]
+    fn each_wrong_pattern_has_its_place() {
+        let lines = "name: A\nrule: |\n  x ~ \"a[\" or\n  y ~ b and z ~ \"(\"\n";
+        // A group that is not closed is wrong at the end.
+        assert_eq!(places(lines), [(3, 9), (4, 19)]);
+        let array =
+            "name: A\nrule: [or, [\"~\", name, \"a[\"], [\"~\", name, b], [\"~\", name, \"(\"]]\n";
+        assert_eq!(places(array), [(2, 26), (2, 61)]);
+    }
 
     #[test]
     fn a_long_path_counts_for_several_comparisons() {
