@@ -129,7 +129,7 @@ pub(super) async fn resume(
     Ok((StatusCode::ACCEPTED, Json(Pinned { pinned: None })))
 }
 
-/// The commits that this daemon has built since its start and keeps, newest first; of others ask by their ids.
+/// The commits that this daemon has built since its start and keeps, newest first, without those of writes that were not pushed; of others ask by their ids.
 #[utoipa::path(
     get, path = "/controller/commits", operation_id = "list_commits", tag = "Controller",
     params(Page),

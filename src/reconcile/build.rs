@@ -23,8 +23,8 @@ pub(super) struct Built {
     pub(super) bytes: u64,
     /// The commit that it was built from, if most of its memory is shared with that one.
     pub(super) base: Option<CommitId>,
-    /// Whether a write made the commit, which may never have been pushed.
-    pub(super) is_written: bool,
+    /// Whether a write made the commit, and it was not pushed.
+    pub(super) is_unpushed: bool,
 }
 
 /// A build of one commit.
@@ -103,7 +103,7 @@ impl Build<'_> {
             _ => bytes_of(&checked.counts(), FULL),
         };
         let base = before.map(|it| it.commit);
-        Ok(Built { outcome, checked: Arc::new(checked), bytes, base, is_written: false })
+        Ok(Built { outcome, checked: Arc::new(checked), bytes, base, is_unpushed: false })
     }
 
     /// Reads and checks the files, from those of another, valid commit where they have much in common.

@@ -245,7 +245,8 @@ impl CommitLookup {
                 let info = repository.commit(commit).ok()?;
                 let state = self.commit_state(&repository, commit);
                 // The write was refused after it was made, or made again on a newer commit.
-                let is_abandoned = state == CommitState::Elsewhere && self.store.is_written(commit);
+                let is_abandoned =
+                    state == CommitState::Elsewhere && self.store.is_unpushed(commit);
                 (!is_abandoned).then_some(CommitDetails { info, outcome, state })
             })
             .collect();

@@ -75,10 +75,10 @@ impl SnapshotCache {
         }
     }
 
-    /// Notes that a write made a commit.
-    pub(super) fn note_written(&mut self, commit: CommitId) {
+    /// Notes whether a commit is one of a write that was not pushed.
+    pub(super) fn note_unpushed(&mut self, commit: CommitId, is_unpushed: bool) {
         if let Some(built) = self.0.get_mut(&commit) {
-            built.is_written = true;
+            built.is_unpushed = is_unpushed;
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
             checked: Arc::new(checked),
             bytes,
             base: base.map(id),
-            is_written: false,
+            is_unpushed: false,
         }
     }
 

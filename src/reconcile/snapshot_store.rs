@@ -13,7 +13,7 @@ use super::reading_cache::ReadingCache;
 use super::shared_state::SharedState;
 use super::snapshot_cache::SnapshotCache;
 use super::verifier::VerifiedCommit;
-use crate::git::{KeyFiles, ObjectFault, ReadError, Repository, ResolveError, Signer};
+use crate::git::{KeyFiles, ObjectFault, PushError, ReadError, Repository, ResolveError, Signer};
 use crate::model::{Budget, CommitId};
 use crate::snapshot::Snapshot;
 
@@ -125,7 +125,7 @@ impl SnapshotStore {
         commit: CommitId,
     ) -> Result<Outcome, BuildError> {
         let outcome = self.decide(repository, commit, &|| true)?;
-        self.cache.lock().note_written(commit);
+        self.cache.lock().note_unpushed(commit, true);
         Ok(outcome)
     }
 
@@ -308,9 +308,16 @@ impl SnapshotStore {
         self.cache.lock().all()
     }
 
-    /// Returns whether a write made a commit that is kept.
-    pub(super) fn is_written(&self, commit: CommitId) -> bool {
-        self.cache.lock().built(commit).is_some_and(|it| it.is_written)
+    /// Returns whether a commit that is kept is one of a write that was not pushed.
+    pub(super) fn is_unpushed(&self, commit: CommitId) -> bool {
+        self.cache.lock().built(commit).is_some_and(|it| it.is_unpushed)
+    }
+
+    /// Notes a push of a commit that a write made.
+    pub(super) fn note_push(&self, commit: CommitId, pushed: Result<(), &PushError>) {
+        if matches!(pushed, Ok(()) | Err(PushError::Unknown(_))) {
+            self.cache.lock().note_unpushed(commit, false);
+        }
     }
 
     /// Returns the queue of builds.

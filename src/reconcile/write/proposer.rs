@@ -166,7 +166,9 @@ impl Proposer {
             let branch =
                 if number == 1 { format!("clade/{id}") } else { format!("clade/{id}-{number}") };
             let full = format!("refs/heads/{branch}");
-            match self.source.push_new_branch(&tip.repository, &full, commit) {
+            let pushed = self.source.push_new_branch(&tip.repository, &full, commit);
+            self.applier.store.note_push(commit, pushed.as_ref().copied());
+            match pushed {
                 Ok(()) => return Ok(PushedBranch { branch, commit }),
                 Err(PushError::Moved) => {}
                 Err(error) => {

@@ -344,12 +344,17 @@ impl Writer {
 
     /// Pushes the last of some commits.
     fn push(&self, tip: &Tip, batch: &DecidedWrites, last: CommitId) -> Result<(), Failure> {
-        let recorded = self.idempotency.record_pushing(batch.pushing());
+        let writes = batch.pushing();
+        let commits: Vec<CommitId> = writes.iter().map(|it| it.commit).collect();
+        let recorded = self.idempotency.record_pushing(writes);
         recorded.map_err(|it| Failure::Unpushed(it.into()))?;
         let shown = self.state.show_push();
         let pushed =
             self.source.push(&tip.repository, &tip.branch, last, tip.commit, batch.files());
         drop(shown);
+        for commit in commits {
+            self.applier.store.note_push(commit, pushed.as_ref().copied());
+        }
         pushed.inspect_err(|it| self.state.note_push_failed(it)).map_err(Failure::Push)
     }
 

@@ -24,6 +24,9 @@ fn a_write_becomes_a_branch_for_review() {
     let branch = proposed.json()["branch"].as_str().unwrap().to_owned();
     assert!(branch.starts_with("clade/") && branch.len() == 18, "{branch}");
     assert_eq!(proposed.json()["url"], Value::Null);
+    let listed = daemon.get("/controller/commits").json();
+    let listed: Vec<&Value> = listed.as_array().unwrap().iter().map(|it| &it["commit"]).collect();
+    assert!(listed.contains(&&proposed.json()["commit"]), "{listed:?}");
     let text = hub.show_at(&format!("refs/heads/{branch}"), "groups/a.yaml").unwrap();
     assert_eq!(text, "name: A # one\ndescription: first\n");
     // The branch that is followed stays, and so do the answers.
