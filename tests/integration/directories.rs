@@ -39,7 +39,8 @@ fn a_directory_inside_a_repository_is_not_taken_for_it() {
     for (repo, more, instead) in [
         ("staging", &[][..], "--path staging"),
         ("staging/", &["--data-dir", "../data"], "--path staging"),
-        ("staging/groups", &[], "--path staging/groups"),
+        // Its groups are those of the repository around it.
+        ("staging/groups", &[], "--path staging"),
         ("staging", &["--path", "./sp ace/"], "--path 'staging/sp ace'"),
         ("./staging", &["--writes", "commit"], "--path staging"),
     ] {
