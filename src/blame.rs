@@ -12,4 +12,4 @@ mod walk;
 pub use concerned_nodes::{ConcernedNodes, may_be_in, paths_of};
 pub use inputs::Inputs;
 pub use line::lines_of;
-pub use walk::{BlamedBranch, KnownOrigins, Older, Origin, Walked, walk};
+pub use walk::{BlamedBranch, KnownOrigins, Older, Origin, Walked, oldest_valid, walk};

@@ -181,7 +181,11 @@ impl<'a> OpenValues<'a> {
 
 /// Returns the last of some commits that is valid, the first of which is; none if the walk is not wanted any
 /// more.
-fn oldest_valid<B: BlamedBranch>(
+///
+/// # Errors
+///
+/// Returns an error if the branch cannot be read.
+pub fn oldest_valid<B: BlamedBranch>(
     branch: &mut B,
     alike: &[CommitId],
 ) -> Result<Option<CommitId>, B::Error> {

@@ -7,7 +7,7 @@ use super::cache::BlameCache;
 use super::commits::Commits;
 use super::run::{Blame, BlameError};
 use crate::answer::{AnswerChange, AnswerRecord, changes};
-use crate::blame::{BlamedBranch as _, Older};
+use crate::blame::{BlamedBranch as _, Older, oldest_valid};
 use crate::classification::matches;
 use crate::git::CommitInfo;
 use crate::hierarchy::Estate;
@@ -99,7 +99,7 @@ impl Blame<'_> {
             let older = commits.parent(at)?;
             let Older::Commit(parent) = older else {
                 let is_boundary = older == Older::Unknown;
-                let commit = self.oldest_valid(&mut commits, &alike)?;
+                let commit = self.first_with_it(&mut commits, &alike)?;
                 let changes = newer.changes_since(None);
                 let commit_before = None;
                 // It is the last one, whether more are wanted or not.
@@ -119,7 +119,7 @@ impl Blame<'_> {
             let Some(before) = before else { continue };
             let changes = newer.changes_since(Some(&before));
             if !changes.is_empty() {
-                let commit = self.oldest_valid(&mut commits, &alike)?;
+                let commit = self.first_with_it(&mut commits, &alike)?;
                 let commit_before = Some(parent);
                 let change = CommittedChange { commit, commit_before, changes, is_boundary: false };
                 if report(change).is_break() {
@@ -131,23 +131,13 @@ impl Blame<'_> {
         }
     }
 
-    /// Returns the last of some commits that is valid, the first of which is.
-    fn oldest_valid(
+    /// Returns the oldest commit that gives an answer, of those that give it if they are valid.
+    fn first_with_it(
         &self,
         commits: &mut Commits<'_>,
         alike: &[CommitId],
     ) -> Result<CommitInfo, BlameError> {
-        let mut found = None;
-        for (index, commit) in alike.iter().enumerate().rev() {
-            found = Some(*commit);
-            if index == 0 || commits.is_valid(*commit)? {
-                break;
-            }
-            if !(self.context.is_wanted)() {
-                return Err(BlameError::Stopped);
-            }
-        }
-        let commit = found.ok_or(BlameError::Stopped)?;
+        let commit = oldest_valid(commits, alike)?.ok_or(BlameError::Stopped)?;
         let info = self.context.repository.commit(commit);
         Ok(info.map_err(|source| BuildError::Unreadable { commit, source })?)
     }

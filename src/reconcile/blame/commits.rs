@@ -353,8 +353,7 @@ impl BlamedBranch for Commits<'_> {
         {
             return Ok(Some(answer));
         }
-        let checked = self.files(commit)?;
-        self.enter(&checked);
+        let checked = self.checked(commit)?;
         let Some(estate) = &checked.estate else { return Ok(None) };
         Ok(Some(Answer::of(estate, self.node).unwrap_or_default()))
     }
