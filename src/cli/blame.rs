@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -164,18 +164,9 @@ impl BlameCommand {
             {
                 bail!("{error}; without --facts FILE, rules see only the certname")
             }
-            Err(error @ reconcile::BlameError::Invalid { .. }) => {
-                bail!("{error}{}", self.meant_directory())
-            }
-            done => done?,
+            done => done.map_err(|it| explain_invalid(it, self.repo.as_deref()))?,
         }
         format.map_or(Ok(Exit::Fine), |format| write_all(values, format, output))
-    }
-
-    /// Says which repository was meant, if the directory is a part of one, or around one.
-    fn meant_directory(&self) -> String {
-        let meant = MeantDirectory::of(self.repo.as_deref().unwrap_or(Path::new(".")));
-        meant.map_or_else(String::new, |it| format!("; {}", it.help_with_flag()))
     }
 
     /// Asks a daemon about the node.
@@ -211,6 +202,19 @@ pub(super) fn locate_for_walk(repo: Option<&Path>) -> Result<(Repository, String
             bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
         }
         located => located,
+    }
+}
+
+/// Adds to the error of a commit that is not valid which repository was meant, if the directory is a part of one, or
+/// around one.
+pub(super) fn explain_invalid(error: reconcile::BlameError, repo: Option<&Path>) -> anyhow::Error {
+    let meant = match &error {
+        reconcile::BlameError::Invalid { .. } => MeantDirectory::of(repo.unwrap_or(Path::new("."))),
+        _ => None,
+    };
+    match meant {
+        Some(meant) => anyhow!("{error}; {}", meant.help_with_flag()),
+        None => error.into(),
     }
 }
 

@@ -244,6 +244,7 @@ fn beside_the_groups_the_repository_above_is_named() {
     for arguments in [
         &["diff", "HEAD", "--facts", "../facts"][..],
         &["blame", "web1.example.com", "--facts", "../facts/web1.example.com.json"],
+        &["history", "web1.example.com", "--facts", "../facts/web1.example.com.json"],
     ] {
         let done = run_in(&top.join("groups"), arguments);
         let help = "this is a part of the repository `..`: name that directory with `--repo ..`\n";

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{HistoryCommand, write};
 use crate::cli::Exit;
-use crate::cli::blame::{WalkProgress, locate_for_walk};
+use crate::cli::blame::{WalkProgress, explain_invalid, locate_for_walk};
 use crate::cli::client::AnswerFormat;
 use crate::cli::output::Output;
 use crate::http::types::StoredChange;
@@ -56,7 +56,7 @@ impl HistoryCommand {
         });
         progress.clear();
         written?;
-        walked?;
+        walked.map_err(|it| explain_invalid(it, self.repo.as_deref()))?;
         match self.format {
             AnswerFormat::Json => output.json(&found)?,
             AnswerFormat::Human if found.is_empty() => {
