@@ -5,6 +5,7 @@ mod bounded_file;
 mod credentials;
 mod duration;
 mod file;
+mod file_lock;
 mod pem;
 mod proxy;
 mod puppet;
@@ -19,6 +20,7 @@ pub use bounded_file::{
 pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use duration::{parse_duration, parse_duration_or_zero};
 pub use file::{FileSetting, KnownSetting, Takes, read_settings};
+pub use file_lock::FileLock;
 pub use pem::{read_certificate, read_certificates, read_private_key, read_revocation_lists};
 pub use proxy::{is_this_machine, parse_proxy, proxy_of_environment};
 pub use puppet::PuppetSettings;

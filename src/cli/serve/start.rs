@@ -1,6 +1,5 @@
 //! From settings to a daemon that answers, and to its end.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use super::supervisor::Shutdown;
 use super::{allocator, controller, ending, listeners, store_lock, supervisor};
 use crate::cli::Exit;
 use crate::cli::size_limit::outlive_size_limits;
+use crate::config::FileLock;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
 use crate::http::{
@@ -131,7 +131,7 @@ struct Started {
     services: Arc<Services>,
     endpoints: Vec<Endpoint<Dispatcher>>,
     workers: Workers,
-    store_lock: Option<File>,
+    store_lock: Option<FileLock>,
 }
 
 impl Started {

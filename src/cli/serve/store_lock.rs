@@ -1,12 +1,12 @@
 //! Keeps two daemons from one file of nodes: each would answer from what it knows alone.
 
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
 use super::arguments::ServeSettings;
-use crate::config::create_private_file;
+use crate::config::{FileLock, create_private_file};
 use crate::store::StoreLocation;
 
 /// Locks the file of `--store` as long as the result lives, by a file beside it; that of the data directory is locked with
@@ -16,14 +16,14 @@ use crate::store::StoreLocation;
 ///
 /// Returns an error if another process has it. Where no lock can be made, such as in a directory that is read-only, there
 /// is none: the store says what is wrong with it.
-pub(super) fn lock_store(serve: &ServeSettings) -> Result<Option<File>> {
+pub(super) fn lock_store(serve: &ServeSettings) -> Result<Option<FileLock>> {
     let Some(StoreLocation::Sqlite(path)) = &serve.store else { return Ok(None) };
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
     let beside = PathBuf::from(beside);
     let error = match create_private_file(&beside) {
-        Ok(lock) => match lock.try_lock() {
-            Ok(()) => return Ok(Some(lock)),
+        Ok(file) => match FileLock::take(file) {
+            Ok(lock) => return Ok(Some(lock)),
             Err(TryLockError::WouldBlock) => bail!(
                 "the store `{}` is in use by another process: give each daemon a file of its own, or all of them `--store postgres://…`",
                 path.display()

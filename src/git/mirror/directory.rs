@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::error::MirrorError;
 use super::privacy::narrow;
 use super::repair::{is_mirror_of, is_of_place, note_remote, repair};
-use crate::config::create_private_file;
+use crate::config::{FileLock, create_private_file};
 use crate::git::alternates::write_alternates;
 use crate::git::cut_history;
 use crate::git::pack_index;
@@ -27,7 +27,7 @@ pub(super) struct Directory {
     /// Holds the base where the data directory is read-only.
     temporary: Option<TempDir>,
     /// Held as long as the mirror lives.
-    _lock: File,
+    _lock: Option<FileLock>,
 }
 
 impl Directory {
@@ -44,13 +44,12 @@ impl Directory {
             }
             Err(error) => return Err(io(error)),
         };
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(MirrorError::Locked(data.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(io(source)),
-        }
+        let lock = FileLock::take(lock).map_err(|error| match error {
+            TryLockError::WouldBlock => MirrorError::Locked(data.to_owned()),
+            TryLockError::Error(source) => io(source),
+        })?;
         narrow(data);
-        let directory = Self { base: data.to_owned(), temporary: None, _lock: lock };
+        let directory = Self { base: data.to_owned(), temporary: None, _lock: Some(lock) };
         directory.remove_fresh();
         let repository = directory.repository();
         if !repository.exists() && directory.aside().exists() {
@@ -79,10 +78,11 @@ impl Directory {
         let lock = open_regular(&data.join("lock")).or_else(|_| File::open(data));
         let lock =
             lock.map_err(|source| MirrorError::Directory { path: data.to_owned(), source })?;
-        // Some file systems cannot lock what is open for reading.
-        if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(MirrorError::Locked(data.to_owned()));
-        }
+        let lock = match FileLock::take(lock) {
+            Err(TryLockError::WouldBlock) => return Err(MirrorError::Locked(data.to_owned())),
+            // Some file systems cannot lock what is open for reading.
+            taken => taken.ok(),
+        };
         let path = std::env::temp_dir();
         let io = |source| MirrorError::Directory { path: path.clone(), source };
         let temporary = tempfile::Builder::new().prefix("clade-").tempdir().map_err(io)?;
