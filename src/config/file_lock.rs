@@ -28,6 +28,7 @@ impl Drop for FileLock {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a lock is tried on a file")]
 mod tests {
     use super::*;
 
