@@ -8,6 +8,7 @@ mod advertised;
 mod directory;
 mod error;
 mod foreign;
+mod former_remote;
 mod kept_commits;
 mod local;
 mod others;
@@ -87,8 +88,8 @@ impl Mirror {
     /// Opens the mirror in a data directory, or makes it.
     ///
     /// Locks that a crash left behind are removed, and damaged files repaired. A mirror that cannot be
-    /// repaired, or that is one of another remote, is moved aside and fetched again. A data directory
-    /// that exists and is read-only is read, and what is fetched goes to a temporary directory.
+    /// repaired is moved aside and fetched again. One of another remote is kept until its remote is
+    /// given again, or a third one has been fetched. A data directory that exists and is read-only is read, and what is fetched goes to a temporary directory.
     ///
     /// # Errors
     ///

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::error::MirrorError;
+use super::former_remote;
 use super::privacy::narrow;
-use super::repair::{is_mirror_of, is_of_place, note_remote, repair};
+use super::repair::{belongs_to, is_mirror_of, is_of_place, note_remote, remove, repair};
 use crate::config::{FileLock, create_private_file};
 use crate::git::alternates::write_alternates;
 use crate::git::cut_history;
@@ -52,7 +53,8 @@ impl Directory {
         let directory = Self { base: data.to_owned(), temporary: None, _lock: Some(lock) };
         directory.remove_fresh();
         let repository = directory.repository();
-        if !repository.exists() && directory.aside().exists() {
+        former_remote::exchange(data, &repository, remote).map_err(io)?;
+        if !repository.exists() && belongs_to(&directory.aside(), remote) {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
@@ -87,8 +89,9 @@ impl Directory {
         let io = |source| MirrorError::Directory { path: path.clone(), source };
         let temporary = tempfile::Builder::new().prefix("clade-").tempdir().map_err(io)?;
         let base = temporary.path().to_owned();
-        let kept = data.join("mirror.git");
-        if kept.exists() {
+        let kept = former_remote::kept_path(data, remote);
+        let places = [data.join("mirror.git"), kept];
+        if let Some(kept) = places.into_iter().find(|it| belongs_to(it, remote)) {
             borrow(&kept, &base.join("mirror.git")).map_err(io)?;
         }
         let directory = Self { base, temporary: Some(temporary), _lock: lock };
@@ -187,11 +190,6 @@ impl Directory {
             std::fs::rename(&aside, &repository).ok();
         })
     }
-}
-
-/// Removes a directory with what is in it, or what stands in its place.
-fn remove(path: &Path) -> io::Result<()> {
-    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Creates a directory that only its owner can enter; one that exists stays as it is.

@@ -50,6 +50,17 @@ pub(super) fn is_mirror_of(repository: &Path, remote: &Remote) -> bool {
     is_of && git2::Repository::open_bare(repository).is_ok()
 }
 
+/// Returns whether a directory holds a mirror of the remote, which may have to be repaired.
+pub(super) fn belongs_to(repository: &Path, remote: &Remote) -> bool {
+    let is_it = |of: String| of == remote.address();
+    noted(repository).is_some_and(is_it) || configured(repository).is_some_and(is_it)
+}
+
+/// Returns the address of the remote whose mirror a directory holds, as far as it can be read.
+pub(super) fn noted_address(repository: &Path) -> Option<String> {
+    configured(repository).or_else(|| noted(repository))
+}
+
 /// Names the remote of a mirror, in a file of its own and in the configuration.
 pub(super) fn note_remote(repository: &Path, remote: &Remote) -> io::Result<()> {
     let address = remote.address();
@@ -64,13 +75,12 @@ pub(super) fn note_remote(repository: &Path, remote: &Remote) -> io::Result<()> 
 
 /// Repairs what can be repaired, if it is a mirror of the remote; any other one is left as it is.
 pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
-    let address = remote.address();
-    let noted = read_regular(&repository.join(IDENTITY)).ok();
-    let is_noted = noted.as_deref() == Some(address.as_bytes());
-    let is_configured = configured(repository).is_some_and(|of| of == address);
-    if !is_noted && !is_configured {
+    if !belongs_to(repository, remote) {
         return Ok(());
     }
+    let address = remote.address();
+    let is_noted = noted(repository).is_some_and(|of| of == address);
+    let is_configured = configured(repository).is_some_and(|of| of == address);
     for name in FILES {
         let path = repository.join(name);
         if is_irregular(&path) || is_dangling(&path) {
@@ -111,6 +121,10 @@ pub(super) fn repair(repository: &Path, remote: &Remote) -> io::Result<()> {
 }
 
 /// Returns the remote that the configuration names.
+fn noted(repository: &Path) -> Option<String> {
+    String::from_utf8(read_regular(&repository.join(IDENTITY)).ok()?).ok()
+}
+
 fn configured(repository: &Path) -> Option<String> {
     let path = repository.join("config");
     path.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -232,6 +246,11 @@ pub(super) fn is_of_place(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
 
     matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory)
+}
+
+/// Removes a directory with what is in it, or what stands in its place.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Writes a file whole or not at all.

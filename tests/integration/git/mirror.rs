@@ -104,6 +104,46 @@ fn a_file_in_place_of_a_directory_does_not_end_the_start() {
     }
 }
 
+#[test]
+fn the_mirror_of_a_former_remote_is_taken_back() {
+    let origins = ["a", "b", "c"].map(|name| {
+        let (origin, _) = Origin::with_a_commit();
+        let head = origin.commit("main", &[(name, Put::File(name))]);
+        (origin, head)
+    });
+    let [(a, at_a), (b, at_b), (c, _)] = &origins;
+    let data = tempfile::tempdir().unwrap();
+    open(data.path(), a).fetch(None).unwrap();
+    let has = |origin: &Origin, commit: &str| {
+        let mirror = open(data.path(), origin);
+        mirror.repository().unwrap().commit(id(commit)).is_ok()
+    };
+    // Such as one whose URL is mistyped.
+    assert!(!has(b, at_b));
+    assert!(has(a, at_a), "what was fetched of the first remote");
+    open(data.path(), b).fetch(None).unwrap();
+    for _ in 0..2 {
+        assert!(has(a, at_a) && has(b, at_b), "both stay");
+    }
+    let names = || {
+        let entries = std::fs::read_dir(data.path()).unwrap();
+        let names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|it| it.starts_with("mirror")).collect();
+        names.sort();
+        names
+    };
+    let kept_of_a = names()[1].clone();
+    assert!(kept_of_a.starts_with("mirror.git.of-"), "{kept_of_a}");
+    // A crash between the two renames.
+    std::fs::rename(data.path().join("mirror.git"), data.path().join("mirror.git.moved")).unwrap();
+    assert!(has(a, at_a));
+    std::fs::remove_dir_all(data.path().join("mirror.git.moved")).unwrap();
+    open(data.path(), b).fetch(None).unwrap();
+    open(data.path(), c).fetch(None).unwrap();
+    assert_eq!(names().len(), 2, "of two others the last is kept: {:?}", names());
+    assert!(has(b, at_b) && !has(a, at_a));
+}
+
 /// Opens the mirror of an origin and fetches, which must end.
 fn reopen(data: &Path, origin: &Origin) -> Fetched {
     let (sender, receiver) = std::sync::mpsc::channel();
