@@ -129,12 +129,16 @@ fn comparisons(order: NodeOrder) -> Option<[&'static str; 3]> {
         (NodeSortKey::Since, SortDirection::Descending) => {
             ["n.since <= ", "n.since < ", "n.since IS NULL"]
         }
-        (NodeSortKey::Environment, SortDirection::Ascending) => {
-            ["a.environment >= ", "a.environment > ", "a.environment IS NULL"]
-        }
-        (NodeSortKey::Environment, SortDirection::Descending) => {
-            ["a.environment <= ", "a.environment < ", "a.environment IS NULL"]
-        }
+        (NodeSortKey::Environment, SortDirection::Ascending) => [
+            "a.environment COLLATE \"C\" >= ",
+            "a.environment COLLATE \"C\" > ",
+            "a.environment IS NULL",
+        ],
+        (NodeSortKey::Environment, SortDirection::Descending) => [
+            "a.environment COLLATE \"C\" <= ",
+            "a.environment COLLATE \"C\" < ",
+            "a.environment IS NULL",
+        ],
     })
 }
 

@@ -20,8 +20,10 @@ pub enum StoreFault {
     Damaged,
     /// What stands in the place of the file cannot be opened as one: it is put aside.
     Unusable,
-    /// No space is left: retried.
+    /// No space is left: retried. What is there can be read.
     DiskFull,
+    /// The system does not write to the file: retried. What is there can be read.
+    NotWritten,
     /// Another process writes to the database, and does not end: retried.
     Locked,
     /// Any other failure of the disk or the database server: retried.
@@ -60,6 +62,16 @@ impl StoreError {
         Self { reason, ..self }
     }
 
+    /// Says that a file that cannot be used may be of others, so that it stays where it is.
+    pub(super) fn of_foreign(self, path: &Path) -> Self {
+        let reason = format!(
+            "`{}` is not a file of check-ins that Clade wrote ({}): name another file, or move this one away",
+            path.display(),
+            self.reason
+        );
+        Self { fault: StoreFault::Io, reason, ..self }
+    }
+
     /// The thread that read ended early.
     pub(crate) fn interrupted() -> Self {
         Self::new(StoreFault::Io, "read", "the reading was interrupted")
@@ -70,6 +82,8 @@ impl StoreError {
         !matches!(
             self.fault,
             StoreFault::Busy
+                | StoreFault::DiskFull
+                | StoreFault::NotWritten
                 | StoreFault::Statement
                 | StoreFault::TimedOut
                 | StoreFault::Locked
@@ -82,6 +96,11 @@ impl StoreError {
         )
     }
 
+    /// Returns whether nothing can be written, while what is there can be read.
+    pub(super) fn is_of_writing(&self) -> bool {
+        matches!(self.fault, StoreFault::DiskFull | StoreFault::NotWritten)
+    }
+
     /// Returns whether the file is put aside, since no retry mends it.
     pub(super) fn calls_for_a_new_file(&self) -> bool {
         matches!(self.fault, StoreFault::Damaged | StoreFault::Unusable)
@@ -92,7 +111,7 @@ impl StoreError {
 pub(super) fn fault_of_io(error: &std::io::Error) -> StoreFault {
     match error.kind() {
         ErrorKind::InvalidData | ErrorKind::UnexpectedEof => StoreFault::Damaged,
-        ErrorKind::IsADirectory | ErrorKind::PermissionDenied => StoreFault::Unusable,
+        ErrorKind::IsADirectory => StoreFault::Unusable,
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             StoreFault::DiskFull
         }
@@ -102,6 +121,10 @@ pub(super) fn fault_of_io(error: &std::io::Error) -> StoreFault {
 
 impl From<std::io::Error> for StoreError {
     fn from(error: std::io::Error) -> Self {
-        Self::new(fault_of_io(&error), "opened", error.to_string())
+        let reason = match error.kind() {
+            ErrorKind::PermissionDenied => format!("{error}: give it to the user of the daemon"),
+            _ => error.to_string(),
+        };
+        Self::new(fault_of_io(&error), "opened", reason)
     }
 }

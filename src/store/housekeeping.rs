@@ -1,5 +1,6 @@
 //! Forgetting: nodes that are gone, changes that are old, answers that nothing refers to.
 
+use jiff::Timestamp;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
@@ -17,6 +18,19 @@ const AT_ONCE: i64 = 1000;
 const PAGES: i64 = 2000;
 
 impl Database {
+    /// Returns the time by the clock that all daemons with the store share: that of the server, if there is one.
+    pub(super) fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        if self.connections.dialect != Dialect::Postgres {
+            return Ok(None);
+        }
+        let now = "SELECT CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP) * 1000000 AS BIGINT)";
+        let micros = self.connections.read(async |connection| {
+            let row = Statement::new(now).first(connection).await?;
+            row.as_ref().map(|it| integer(it, 0)).transpose()
+        })?;
+        Ok(micros.and_then(|it| Timestamp::from_microsecond(it).ok()))
+    }
+
     /// Forgets nodes that were last seen before a time, in microseconds since 1970; returns how many, and
     /// no more than are deleted at once.
     pub(super) fn forget(&self, before: i64) -> Result<usize, StoreError> {

@@ -201,10 +201,10 @@ fn terms(order: NodeOrder) -> &'static str {
         (NodeSortKey::Since, SortDirection::Ascending) => "n.since IS NULL, n.since, ",
         (NodeSortKey::Since, SortDirection::Descending) => "n.since IS NULL, n.since DESC, ",
         (NodeSortKey::Environment, SortDirection::Ascending) => {
-            "a.environment IS NULL, a.environment, "
+            "a.environment IS NULL, a.environment COLLATE \"C\", "
         }
         (NodeSortKey::Environment, SortDirection::Descending) => {
-            "a.environment IS NULL, a.environment DESC, "
+            "a.environment IS NULL, a.environment COLLATE \"C\" DESC, "
         }
     }
 }

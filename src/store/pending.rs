@@ -15,6 +15,9 @@ const ROOM: usize = 32 << 10;
 /// From how many free KiB on no more is collected before the next write.
 const SCARCE: usize = ROOM / 2;
 
+/// How long the store is not opened again after that failed, or after it was opened because reading failed.
+pub(super) const BETWEEN_OPENINGS: Duration = Duration::from_millis(500);
+
 /// A queue of bounded size between the requests that add to it and the thread that writes.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -118,9 +121,19 @@ impl Pending {
         self.room.available_permits() < SCARCE
     }
 
-    /// Waits for so long, or until the store is to be opened, or for the end.
+    /// Waits for so long, or until the store is to be opened, or for the end; where opening it helps nothing, each request
+    /// that fails has it opened again, so it waits for a while in any case.
     pub(super) fn pause(&self, queue: &mut MutexGuard<'_, CheckInQueue>, longest: Duration) {
-        self.changed.wait_while_for(queue, |it| !it.stopping && !it.is_woken, longest);
+        self.changed.wait_while_for(queue, |it| !it.stopping, longest.min(BETWEEN_OPENINGS));
+        let rest = longest.saturating_sub(BETWEEN_OPENINGS);
+        self.changed.wait_while_for(queue, |it| !it.stopping && !it.is_woken, rest);
+        queue.is_woken = false;
+    }
+
+    /// Waits, or for the end, where the store is to be opened again so soon after it was.
+    pub(super) fn space_openings(&self, queue: &mut MutexGuard<'_, CheckInQueue>, since: Duration) {
+        let rest = BETWEEN_OPENINGS.saturating_sub(since);
+        self.changed.wait_while_for(queue, |it| !it.stopping, rest);
         queue.is_woken = false;
     }
 }
@@ -164,6 +177,25 @@ mod tests {
         assert!(done.recv_timeout(Duration::from_millis(50)).is_err(), "each wakes it once");
         pending.stop();
         done.recv_timeout(Duration::from_mins(1)).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_read_is_not_opened_all_the_time() {
+        let pending = Pending::new(Duration::MAX);
+        for (wait, least) in [
+            (&|queue: &mut _| pending.pause(queue, Duration::from_mins(1)) as (), BETWEEN_OPENINGS),
+            (&|queue: &mut _| pending.space_openings(queue, Duration::ZERO), BETWEEN_OPENINGS),
+            (&|queue: &mut _| pending.space_openings(queue, BETWEEN_OPENINGS), Duration::ZERO),
+        ]
+            as [(&dyn Fn(&mut MutexGuard<'_, CheckInQueue>), Duration); 3]
+        {
+            pending.wake_writer();
+            let began = std::time::Instant::now();
+            wait(&mut pending.queue());
+            let waited = began.elapsed();
+            assert!(waited >= least && waited < Duration::from_secs(30), "{waited:?}");
+            assert!(!pending.queue().is_woken);
+        }
     }
 
     #[test]

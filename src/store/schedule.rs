@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// How often.
 pub(super) const HOUSEKEEPING: Duration = Duration::from_mins(1);
 
-/// How long after the start, and after a step of the clock: by then the nodes that are there have been seen again,
+/// How long after the start, after a step of the clock, and after a failure of the store: by then the nodes that are there have been seen again,
 /// whatever the time is now. Agents run every half hour.
 const SETTLING: Duration = Duration::from_hours(2);
 
@@ -26,6 +26,11 @@ impl HousekeepingSchedule {
     /// Begins at a time, by the clock that only counts and by the one that is set.
     pub(super) fn new(now: (Instant, Timestamp)) -> Self {
         Self { last: now, due: now.0 + SETTLING }
+    }
+
+    /// Forgets nothing for a while, since nodes may not have been seen.
+    pub(super) fn postpone(&mut self, now: (Instant, Timestamp)) {
+        *self = Self::new(now);
     }
 
     /// Returns whether to forget now. Called all the time.
@@ -80,6 +85,13 @@ mod tests {
         ];
         for (counted, set, expected) in rows {
             assert_eq!(schedule.is_due(at(counted, set)), expected, "{counted} {set}");
+        }
+        // The store failed for two days, and works again.
+        const FAILED: u64 = 2 * DAY as u64;
+        schedule.postpone(at(29_060 + FAILED, 29_060 + 3 * DAY));
+        for (counted, expected) in [(29_061, false), (36_259, false), (36_260, true)] {
+            let set = i64::try_from(counted).unwrap() + 3 * DAY;
+            assert_eq!(schedule.is_due(at(counted + FAILED, set)), expected, "{counted}");
         }
     }
 }

@@ -88,6 +88,8 @@ pub(super) struct Connections {
     of_pages: AnyPool,
     /// Reads what requests do not wait for, and yields to them; is closed when it has.
     examiner: AnyPool,
+    /// Whether the database ends with its connection.
+    is_in_memory: bool,
 }
 
 /// Where a database of SQLite is.
@@ -168,7 +170,8 @@ impl Connections {
                 }
             };
             open_yielding([&writer, &of_pages, &examiner])?;
-            Ok(Self { dialect: Dialect::Sqlite, writer, readers, of_pages, examiner })
+            let is_in_memory = matches!(place, SqlitePlace::Memory);
+            Ok(Self { dialect: Dialect::Sqlite, writer, readers, of_pages, examiner, is_in_memory })
         })
     }
 
@@ -188,11 +191,15 @@ impl Connections {
                 .unwrap_or(Err(sqlx::Error::PoolTimedOut))
                 .map_err(failed(&Dialect::Postgres, "opened"))?;
             check_encoding(&encoding)?;
-            let writer = pool(1, WRITER_TIMEOUTS).connect_lazy_with(options.clone());
+            let writer = pool(1, WRITER_TIMEOUTS).min_connections(1);
+            let writer = writer.connect_lazy_with(options.clone());
+            // Those that read may take all that the server allows, for as long as they are used.
+            drop(writer.acquire().await);
             let readers = pool(READERS, READER_TIMEOUTS).connect_lazy_with(options.clone());
             let of_pages = pool(READERS_OF_PAGES, READER_TIMEOUTS).connect_lazy_with(options);
             let examiner = readers.clone();
-            Ok(Self { dialect: Dialect::Postgres, writer, readers, of_pages, examiner })
+            let dialect = Dialect::Postgres;
+            Ok(Self { dialect, writer, readers, of_pages, examiner, is_in_memory: false })
         })
     }
 
@@ -248,11 +255,20 @@ impl Connections {
                 Dialect::Sqlite => "BEGIN IMMEDIATE",
                 Dialect::Postgres => "BEGIN",
             };
-            let begun = self.writer.begin_with(begin).await;
-            let mut transaction = begun.map_err(self.failed("written"))?;
-            let done = operation(&mut transaction).await?;
-            transaction.commit().await.map_err(self.failed("written"))?;
-            Ok(done)
+            let mut connection = self.writer.acquire().await.map_err(self.failed("written"))?;
+            let written = async {
+                let begun = connection.begin_with(begin).await;
+                let mut transaction = begun.map_err(self.failed("written"))?;
+                let done = operation(&mut transaction).await?;
+                transaction.commit().await.map_err(self.failed("written"))?;
+                Ok(done)
+            };
+            let written = written.await;
+            // Where a transaction could not be written, the library cannot tell whether the connection is still in it.
+            if !self.is_in_memory && written.as_ref().is_err_and(StoreError::is_of_writing) {
+                connection.close().await.ok();
+            }
+            written
         })
     }
 
@@ -314,7 +330,8 @@ impl Connections {
     /// Reads the failure of an operation that reads: that all connections are in use says nothing against
     /// the database, while one that cannot be reached has none left. A page that gets none leaves those of agents alone.
     fn failed_to_read(&self, readers: &AnyPool, error: sqlx::Error) -> StoreError {
-        let are_in_use = readers.size() >= readers.options().get_max_connections();
+        // A server may allow fewer connections than the pool has room for.
+        let are_in_use = readers.size() > 0 && readers.num_idle() == 0;
         let is_timeout = matches!(error, sqlx::Error::PoolTimedOut);
         if is_timeout && (are_in_use || priority::serves_people()) {
             let reason = "too many read at the same time; try again soon";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::WriteOutcomes;
@@ -14,7 +14,7 @@ use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
 use super::forgotten::Deletion;
 use super::former::{self, Import, RowsKept};
-use super::pending::Pending;
+use super::pending::{BETWEEN_OPENINGS, Pending};
 use super::prepared::{Preparation, PreparedNode, WriterId};
 use super::queue::{Fresh, Urgency, WriteBatch};
 use super::schedule::{HOUSEKEEPING, HousekeepingSchedule};
@@ -23,11 +23,14 @@ use crate::priority;
 use crate::telemetry::{DropReason, Metrics};
 
 /// How long after a failure the store is tried again, at first and at the most.
-const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+const RETRY: (Duration, Duration) = (BETWEEN_OPENINGS, Duration::from_secs(10));
 
 /// How many nodes, and bytes of facts, are written in one transaction at most.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 8 << 20;
+
+/// How much the clock of the server may differ before the log says so.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether the file was examined for damage since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub(super) struct StoreWriter {
     is_give_back_due: AtomicBool,
     /// How many nodes are written in one transaction: fewer after one that took too long.
     batch: AtomicUsize,
+    /// Whether the clock of the server was found to show another time.
+    clock_differs: AtomicBool,
     /// Up to which id answers have been examined whether something refers to them.
     swept: AtomicI64,
 }
@@ -74,6 +79,7 @@ impl StoreWriter {
             preparation: Mutex::new(preparation),
             is_give_back_due: AtomicBool::new(false),
             batch: AtomicUsize::new(BATCH),
+            clock_differs: AtomicBool::new(false),
             swept: AtomicI64::new(0),
         }
     }
@@ -99,7 +105,7 @@ impl StoreWriter {
         let clocks = || (Instant::now(), Timestamp::now());
         let started = clocks();
         let (mut schedule, mut gave_back) = (HousekeepingSchedule::new(started), started.0);
-        let mut examination = Examination::Due;
+        let (mut examination, mut opened) = (Examination::Due, started.0);
         loop {
             let done = self.take_turn();
             if done.is_ok()
@@ -125,14 +131,22 @@ impl StoreWriter {
                 return;
             }
             if done.is_err() {
+                // Meanwhile no node is seen.
+                schedule.postpone(clocks());
                 self.pending.pause(&mut queue, retry);
                 retry = (retry * 2).min(RETRY.1);
                 continue;
             }
             retry = RETRY.0;
             self.pending.wait_for_work(&mut queue, HOUSEKEEPING);
-            drop(queue);
             let now = clocks();
+            if queue.is_woken {
+                self.pending.space_openings(&mut queue, now.0.saturating_duration_since(opened));
+                opened = now.0;
+                // It may be an older state of the store.
+                schedule.postpone(now);
+            }
+            drop(queue);
             if schedule.is_due(now) {
                 self.forget(now.1);
             }
@@ -196,7 +210,11 @@ impl StoreWriter {
                 self.metrics.count_store_failure();
                 state.health.failing = Some(error.clone());
                 drop(state);
-                self.pending.queue().reject_promised(error);
+                let mut queue = self.pending.queue();
+                queue.reject_promised(error);
+                // It closed the file itself, and opens it here.
+                queue.is_woken = false;
+                drop(queue);
                 // What is on disk can be read though nothing can be written.
                 self.file.ready().ok();
             }
@@ -399,6 +417,7 @@ impl StoreWriter {
     /// Forgets nodes that were not seen for long before a time, and changes that are old.
     pub(super) fn forget(&self, now: Timestamp) {
         self.file.put_aside();
+        let Some(now) = self.shared_time(now) else { return };
         let StoreLimits { forget_after, history, .. } = self.file.settings.limits;
         let before = |age: Duration| {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
@@ -416,6 +435,23 @@ impl StoreWriter {
             self.is_give_back_due.store(true, Ordering::Relaxed);
             self.retry_give_back();
         }
+    }
+
+    /// Returns the earlier of the times by the clocks of this daemon and of the server: a clock that is ahead would have what
+    /// other daemons saw a moment ago forgotten.
+    fn shared_time(&self, now: Timestamp) -> Option<Timestamp> {
+        let database = self.file.database().ok()?;
+        let server = database.server_time().map_err(|error| self.file.fail(&database, error));
+        let Some(server) = server.ok()? else { return Some(now) };
+        let ahead = now.duration_since(server);
+        let differs = ahead.abs() > CLOCKS_DIFFER;
+        if self.clock_differs.swap(differs, Ordering::Relaxed) != differs && differs {
+            tracing::warn!(
+                seconds = ahead.as_secs(),
+                "the clock of this machine is ahead of that of PostgreSQL, or behind it; what is old is forgotten by the earlier of the two"
+            );
+        }
+        Some(now.min(server))
     }
 
     /// Deletes some of what nothing refers to; from the first again when all has been examined. Returns how much

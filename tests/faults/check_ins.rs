@@ -30,14 +30,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "check-ins::full-disk",
-        promise: "with a full disk classification goes on, uploads are 503, no node loses its classes, and it recovers",
+        promise: "with a full disk classification goes on, what is stored is read, uploads are 503, the store is tried again after pauses, and it recovers",
         injection: "a data directory of 12 MiB that a file fills, and that is freed later",
         speed: Speed::Slow,
         run: full_disk,
     },
     Fault {
         name: "check-ins::file-size-limit",
-        promise: "a failed write is 503 and a condition, and the store recovers without a restart",
+        promise: "a failed write is 503 and a condition, what is stored is read, and the store recovers without a restart",
         injection: "RLIMIT_FSIZE, lifted later",
         speed: Speed::Slow,
         run: file_size_limit,
@@ -214,6 +214,19 @@ fn upload(daemon: &Daemon, name: &str, more: &str) -> u16 {
     answer.status
 }
 
+/// How often the store failed.
+fn store_failures(daemon: &Daemon) -> u64 {
+    let metrics = daemon.get("/metrics").body;
+    let name = "clade_check_ins_store_failures_total ";
+    let count = metrics.lines().find_map(|it| it.strip_prefix(name));
+    count.map_or(0, |it| it.parse().unwrap())
+}
+
+/// How often the store is tried again in a time at the most: each half second, and for an upload that came before.
+fn most_tries(time: Duration) -> u64 {
+    time.as_secs() * 2 + 3
+}
+
 /// Classifies a node by its name alone; panics if the answer lacks its classes.
 fn by_name(daemon: &Daemon, name: &str) -> u16 {
     let answer = daemon.get(&format!("/enc/{name}"));
@@ -310,15 +323,17 @@ fn full_disk() -> Seen {
         assert!(kept < 1000, "the disk is not full");
     }
     let began = Instant::now();
-    let (mut readable, mut asked) = (0, 0);
+    let (mut asked, failed) = (0, store_failures(&daemon));
     while began.elapsed() < Duration::from_secs(4) {
         classifies(&daemon);
         for number in 0..kept {
             asked += 1;
-            readable += usize::from(by_name(&daemon, &format!("web{number}")) == 200);
+            assert_eq!(by_name(&daemon, &format!("web{number}")), 200, "web{number} is on disk");
         }
         assert_eq!(upload(&daemon, "late", &more), 503);
     }
+    let tried = store_failures(&daemon) - failed;
+    assert!(tried <= most_tries(began.elapsed()), "tried {tried} times in {:?}", began.elapsed());
     daemon.wait_until("the condition says it", |it| condition(it, "CheckInsFailed").is_some());
     let reason = condition(&daemon, "CheckInsFailed").unwrap()["reason"].clone();
     std::fs::remove_file(&filler).unwrap();
@@ -328,7 +343,7 @@ fn full_disk() -> Seen {
         assert_eq!(by_name(&daemon, &format!("web{number}")), 200);
     }
     Seen::Held(format!(
-        "{reason}; {kept} nodes kept; {readable} of {asked} reads answered while full, the others 503; it recovered"
+        "{reason}; {kept} nodes kept; {asked} reads answered while full, and {tried} more tries; it recovered"
     ))
 }
 
@@ -349,9 +364,14 @@ fn file_size_limit() -> Seen {
     }
     classifies(&daemon);
     daemon.wait_until("the condition says it", |it| condition(it, "CheckInsFailed").is_some());
-    for number in 0..kept {
-        by_name(&daemon, &format!("web{number}"));
+    let (began, failed) = (Instant::now(), store_failures(&daemon));
+    while began.elapsed() < Duration::from_secs(3) {
+        for number in 0..kept {
+            assert_eq!(by_name(&daemon, &format!("web{number}")), 200, "web{number} is on disk");
+        }
     }
+    let tried = store_failures(&daemon) - failed;
+    assert!(tried <= most_tries(began.elapsed()), "tried {tried} times in {:?}", began.elapsed());
     let id = daemon.id().to_string();
     let lifted = Command::new("prlimit").args(["--pid", &id, "--fsize=unlimited:"]).status();
     if !lifted.is_ok_and(|it| it.success()) {

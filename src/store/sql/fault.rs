@@ -6,6 +6,9 @@ use crate::store::error::StoreFault;
 /// The log ends before a row that was written to it.
 const SHORT_READ: u32 = 522;
 
+/// Writing to the file failed, such as behind a limit of its size.
+const WRITE: u32 = 778;
+
 /// Returns what a state of PostgreSQL means: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn fault_of_state(state: &str) -> StoreFault {
     match state {
@@ -25,8 +28,10 @@ pub(super) fn fault_of(dialect: &Dialect, error: &sqlx::Error) -> StoreFault {
     match (dialect, error) {
         (Dialect::Sqlite, sqlx::Error::Database(error)) => {
             let code = error.code().and_then(|it| it.parse::<u32>().ok()).unwrap_or_default();
-            if code == SHORT_READ {
-                return StoreFault::Damaged;
+            match code {
+                SHORT_READ => return StoreFault::Damaged,
+                WRITE => return StoreFault::NotWritten,
+                _ => {}
             }
             // The lowest byte is the kind.
             match code & 0xff {

@@ -51,6 +51,9 @@ impl From<Option<Vec<u8>>> for SqlValue {
 /// What stands for a parameter, and nowhere else in a statement.
 const PLACE: char = '?';
 
+/// What has PostgreSQL compare texts byte by byte, whatever its database is made for.
+const BYTEWISE: &str = " COLLATE \"C\"";
+
 /// A statement, and the values of its parameters.
 ///
 /// Its text is put together from constants and parameters only: a value is never part of it.
@@ -123,7 +126,8 @@ impl Statement {
     /// the square of their number; PostgreSQL wants numbers.
     fn text_for(text: String, backend: &str) -> String {
         if backend != "PostgreSQL" {
-            return text;
+            // SQLite compares bytes.
+            return if text.contains(BYTEWISE) { text.replace(BYTEWISE, "") } else { text };
         }
         let mut numbered = String::with_capacity(text.len() * 2);
         for (number, part) in text.split(PLACE).enumerate() {

@@ -404,8 +404,25 @@ fn what_another_daemon_has_from_before_a_deletion_does_not_bring_the_node_back()
         counted.unwrap()
     };
     assert_eq!(deletions(), 1);
+    // As of the server, which is earlier.
     b.0.writer.forget(Timestamp::MAX);
+    assert_eq!(deletions(), 1);
+    b.0.file.database().unwrap().drop_deletions(Timestamp::MAX).unwrap();
     assert_eq!(deletions(), 0);
+}
+
+#[test]
+fn a_clock_that_is_ahead_forgets_nothing_that_others_saw() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let node = part_of(Some(1), Some(1));
+    let time = Timestamp::now();
+    a.note(&CheckIn { time, transaction_uuid: None, commit: None, node });
+    written(a);
+    b.0.writer.forget(Timestamp::MAX);
+    assert!(a.get("n").unwrap().check_in.is_some());
+    b.0.file.database().unwrap().forget(i64::MAX).unwrap();
+    assert!(a.get("n").unwrap().check_in.is_none(), "it would have been forgotten");
 }
 
 /// That a node says something at a second to one of the daemons.
