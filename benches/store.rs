@@ -47,7 +47,8 @@ fn open(directory: &std::path::Path) -> CheckIns {
         history: Duration::from_hours(24 * 90),
     };
     let location = StoreLocation::Sqlite(directory.join("nodes.sqlite"));
-    let settings = StoreSettings { location, former: None, cache: 32 << 20, limits };
+    let settings =
+        StoreSettings { location, is_own_place: true, former: None, cache: 32 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     let writer = store.clone();
     std::thread::spawn(move || writer.keep_writing(&|_| {}));

@@ -162,6 +162,11 @@ impl CheckInRecorder {
         forgotten
     }
 
+    /// Returns an error if a file beside the store may still hold data of a node that is forgotten.
+    pub(super) fn remains(&self, name: &str) -> Option<StoreError> {
+        self.0.check_ins.remains(name)
+    }
+
     /// Returns whether check-ins survive the daemon.
     pub(super) fn is_durable(&self) -> bool {
         self.0.check_ins.is_durable()

@@ -52,8 +52,13 @@ impl Fixture {
             forget_after: std::time::Duration::MAX,
             history: std::time::Duration::MAX,
         };
-        let store =
-            StoreSettings { location: StoreLocation::Memory, former: None, cache: 1 << 20, limits };
+        let store = StoreSettings {
+            location: StoreLocation::Memory,
+            is_own_place: true,
+            former: None,
+            cache: 1 << 20,
+            limits,
+        };
         let own = OwnReplica {
             id: "1".to_owned(),
             name: ReplicaName::of("here"),

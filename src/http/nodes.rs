@@ -251,9 +251,9 @@ pub(super) async fn forget(
     let forget = move || {
         let was_known = recorder.forget(&wanted)?;
         if was_known {
-            controller.note_forgotten(wanted, caller.actor(Role::Operate));
+            controller.note_forgotten(wanted.clone(), caller.actor(Role::Operate));
         }
-        Ok::<_, StoreError>(was_known)
+        recorder.remains(&wanted).map_or(Ok::<_, StoreError>(was_known), Err)
     };
     // It waits for no clients.
     let was_known = STORE.run_at_once(forget).await?;

@@ -338,20 +338,22 @@ impl CheckIns {
         self.0.query(|it| it.history(name, limit, before))
     }
 
-    /// Deletes all that is kept of a node; returns whether it was known. Blocking.
+    /// Deletes all that the store has of a node; returns whether it was known. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not known to be deleted: a damaged file that is put aside may hold a node
-    /// that is not known.
+    /// Returns an error if it is not known to be deleted.
     pub fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
         if check_name(name).is_err() {
             return Ok(false);
         }
-        match self.0.writer.forget_node(name)? {
-            true => Ok(true),
-            false => self.0.file.lost(name, None).map_or(Ok(false), Err),
-        }
+        self.0.writer.forget_node(name)
+    }
+
+    /// Returns an error if a file beside the store may hold data of a node that was deleted from it: a damaged one that is put
+    /// aside, or that of a former version.
+    pub fn remains(&self, name: &str) -> Option<StoreError> {
+        check_name(name).ok().and_then(|()| self.0.file.remains(name))
     }
 
     /// Calls `each` with all nodes, some at a time, by name: with the facts that rules mention, where those

@@ -243,6 +243,20 @@ impl StoreFile {
         if check_in.is_some_and(is_whole) {
             return None;
         }
+        self.unread(
+            name,
+            "the node is known again when it checks in with facts and trusted data, or when that file is removed",
+        )
+    }
+
+    /// Returns an error if such a file may hold data of a node that is deleted from the store.
+    pub(super) fn remains(&self, name: &str) -> Option<StoreError> {
+        self.unread(name, "remove that file, and delete the node again")
+    }
+
+    /// Returns an error that names a file that may hold data of a node and is not read, with what to do about one that was
+    /// damaged.
+    fn unread(&self, name: &str, help: &str) -> Option<StoreError> {
         if self.imports()
             && let Some(path) = &self.settings.former
         {
@@ -254,7 +268,7 @@ impl StoreFile {
         }
         let path = self.put_aside()?;
         let reason = format!(
-            "`{}` was damaged and put aside, and may hold facts or trusted data of `{name}`; the node is known again when it checks in with facts and trusted data, or when that file is removed",
+            "`{}` was damaged and put aside, and may hold facts or trusted data of `{name}`; {help}",
             path.display()
         );
         Some(StoreError::new(StoreFault::PutAside, "read", reason))

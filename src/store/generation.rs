@@ -53,6 +53,11 @@ pub(super) fn save(path: &Path, inode: u64, number: i64) -> io::Result<()> {
     if is_new { sync_directory(path) } else { Ok(()) }
 }
 
+/// Returns whether the file is there: a store was written to its database.
+pub(super) fn is_there(path: &Path) -> bool {
+    place(path).exists()
+}
+
 /// Removes the file: the database has all that was written.
 pub(super) fn remove(path: &Path) {
     std::fs::remove_file(place(path)).ok();

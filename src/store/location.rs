@@ -30,6 +30,11 @@ pub enum InvalidStoreLocation {
     /// It is of another kind.
     #[error("expected `sqlite:FILE` or `postgres://USER@HOST/DATABASE`")]
     Form,
+    /// It is a name that SQLite reads otherwise than as that of a file.
+    #[error(
+        "SQLite reads this name in its own way: write the path of a file, such as `sqlite:./NAME`"
+    )]
+    Name,
     /// It is not a URL.
     #[error(
         "the URL cannot be read ({0}): in a user and password `/`, `?`, `#`, `@`, `:` and `%` are written `%2F`, `%3F`, `%23`, `%40`, `%3A` and `%25`"
@@ -102,6 +107,9 @@ impl FromStr for StoreLocation {
             let path = path.strip_prefix("//").unwrap_or(path);
             return match path {
                 "" => Err(InvalidStoreLocation::Form),
+                path if path.starts_with(':') || path.starts_with("file:") => {
+                    Err(InvalidStoreLocation::Name)
+                }
                 path => Ok(Self::Sqlite(path.into())),
             };
         }
@@ -198,6 +206,8 @@ mod tests {
     fn what_is_wrong_with_a_location_is_said_without_what_it_holds() {
         for (text, expected) in [
             ("", "expected `sqlite:FILE`"),
+            ("sqlite::memory:", "SQLite reads this name in its own way"),
+            ("sqlite:file:nodes.sqlite", "SQLite reads this name in its own way"),
             ("nodes.sqlite", "expected `sqlite:FILE`"),
             ("sqlite:", "expected `sqlite:FILE`"),
             ("mysql://a:s3cret@b/c", "expected `sqlite:FILE`"),

@@ -30,6 +30,9 @@ pub(super) fn open(settings: &StoreSettings) -> Result<Database, StoreError> {
         StoreLocation::Postgres(url) => Database::connect(url),
         StoreLocation::Sqlite(path) => match open_or_make(path, settings.cache) {
             Err(error) if error.calls_for_a_new_file() => {
+                if !settings.is_own_place && !generation::is_there(path) {
+                    return Err(error.of_foreign(path));
+                }
                 put_aside(path, &error)?;
                 open_or_make(path, settings.cache)
             }
@@ -152,7 +155,7 @@ pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreErro
     tracing::error!(
         %error,
         path = %aside.display(),
-        "the file of the check-ins is put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup in the place of the file"
+        "the file of the check-ins is put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file; if there is a backup, stop the daemon and put it in the place of the file before"
     );
     Ok(())
 }
@@ -182,7 +185,10 @@ pub(super) fn find_put_aside_of(settings: &StoreSettings) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::store::database::StoreLimits;
 
     #[test]
     fn a_file_that_cannot_be_opened_is_named() {
@@ -201,5 +207,40 @@ mod tests {
             std::fs::remove_dir(&place).unwrap();
         }
         open_or_make(&path, 0).unwrap().close();
+    }
+
+    #[test]
+    fn what_may_be_of_others_stays_where_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("other");
+        let limits = StoreLimits {
+            nodes: 1,
+            bytes: 1,
+            forget_after: Duration::from_hours(1),
+            history: Duration::from_hours(1),
+        };
+        let location = StoreLocation::Sqlite(path.clone());
+        let settings =
+            StoreSettings { location, is_own_place: false, former: None, cache: 0, limits };
+        let refused = || {
+            let error = open(&settings).map(|it| it.close()).unwrap_err();
+            assert_eq!(error.fault, StoreFault::Io, "{error}");
+            assert!(
+                error.to_string().contains("not a file of check-ins that Clade wrote"),
+                "{error}"
+            );
+            assert_eq!(find_put_aside(&path), None);
+        };
+        std::fs::create_dir(&path).unwrap();
+        refused();
+        std::fs::remove_dir(&path).unwrap();
+        let text = b"setting: 1\n".repeat(100);
+        std::fs::write(&path, &text).unwrap();
+        refused();
+        assert_eq!(std::fs::read(&path).unwrap(), text);
+        // Where a store was written before, it is damaged.
+        generation::save(&path, 1, 1).unwrap();
+        open(&settings).unwrap().close();
+        assert_eq!(std::fs::read(find_put_aside(&path).unwrap()).unwrap(), text);
     }
 }

@@ -10,6 +10,9 @@ use super::location::StoreLocation;
 pub struct StoreSettings {
     /// Where.
     pub location: StoreLocation,
+    /// Whether the file has its place in the data directory: what cannot be used there is put aside. Elsewhere it may be of
+    /// others, so only a file is put aside to which a store was written before.
+    pub is_own_place: bool,
     /// The file of an older version, which is imported once.
     pub former: Option<PathBuf>,
     /// How many bytes of the file are kept in memory.

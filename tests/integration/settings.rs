@@ -414,6 +414,12 @@ fn a_password_file_that_would_be_ignored_ends_the_start() {
     assert_eq!(check(0o440, bare, &[("PGPASSWORD", "secret")]).status, 0);
     assert_eq!(check(0o440, "postgres://clade:secret@db.example.com/clade", &[]).status, 0);
     assert_eq!(check(0o440, "sqlite:/nowhere/nodes.sqlite", &[]).status, 0);
+    let top = directory.path().display();
+    let refused = check(0o440, &format!("sqlite:{top}/"), &[]);
+    let reason = format!(
+        "error: `--store sqlite:{top}/` is a directory: name a file in it, such as `sqlite:{top}/nodes.sqlite`\n"
+    );
+    assert_eq!((refused.status, refused.stderr), (2, reason));
     // The usual file counts where the other one does not.
     let usual = directory.path().join(".pgpass");
     std::fs::write(&usual, "db.example.com:5432:clade:clade:secret\n").unwrap();

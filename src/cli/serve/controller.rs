@@ -1,6 +1,6 @@
 //! The settings of the controller, the writer and the store, from those of the daemon.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 
@@ -171,14 +171,18 @@ fn policy(serve: &ServeSettings) -> Policy {
     }
 }
 
+/// Returns the file of check-ins in the data directory, which is used where `--store` is not set.
+pub(super) fn file_of_data_directory(serve: &ServeSettings) -> Option<PathBuf> {
+    serve.data_dir.as_deref().map(|it| it.join("nodes.sqlite"))
+}
+
 /// Returns where check-ins are stored, and how many.
 pub(super) fn store_settings(serve: &ServeSettings) -> StoreSettings {
-    let in_data_directory = || {
-        let file = serve.data_dir.as_deref().map(|it| it.join("nodes.sqlite"));
-        file.map_or(StoreLocation::Memory, StoreLocation::Sqlite)
-    };
+    let in_data_directory =
+        || file_of_data_directory(serve).map_or(StoreLocation::Memory, StoreLocation::Sqlite);
     StoreSettings {
         location: serve.store.clone().unwrap_or_else(in_data_directory),
+        is_own_place: serve.store.is_none(),
         former: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
         cache: usize::try_from(serve.store_cache).unwrap_or(usize::MAX),
         limits: StoreLimits {
@@ -202,7 +206,7 @@ pub(super) fn trouble(health: &StoreHealth) -> CheckInsTrouble {
     });
     let put_aside = health.put_aside.as_ref().map(|path| {
         format!(
-            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup of `nodes.sqlite` in its place",
+            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file; if there is a backup, stop the daemon and put it in the place of `nodes.sqlite` before",
             path.display()
         )
     });

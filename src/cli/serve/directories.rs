@@ -9,6 +9,7 @@ use super::ServeSettings;
 use crate::cli::repository::MeantDirectory;
 use crate::cli::shell::word_of_shell;
 use crate::git::{OpenError, Remote, Repository, foreign_entry};
+use crate::store::StoreLocation;
 
 /// The sticky bit, and that every user can write.
 const SHARED: u32 = 0o1002;
@@ -22,6 +23,7 @@ const GROUP_WRITES: u32 = 0o0020;
 /// Refuses a directory inside of a repository in its place, and a data directory that is not the daemon's.
 pub(super) fn check(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     check_top(remote, &serve.path)?;
+    check_store(serve)?;
     let Some(data) = serve.data_dir.as_deref() else { return Ok(()) };
     check_data(data, remote)?;
     if let Some(top) = working_tree_around(data) {
@@ -79,6 +81,19 @@ fn check_top(remote: &Remote, groups: &str) -> Result<()> {
     let shown = top.display();
     let top = word_of_shell(&remote.at(&top));
     bail!("`--repo {remote}` is inside the git repository `{shown}`: write `--repo {top}{below}`")
+}
+
+/// Refuses a directory as the file of nodes.
+fn check_store(serve: &ServeSettings) -> Result<()> {
+    let Some(StoreLocation::Sqlite(path)) = &serve.store else { return Ok(()) };
+    if path.is_dir() || serve.data_dir.as_ref().is_some_and(|it| path == it) {
+        bail!(
+            "`--store sqlite:{}` is a directory: name a file in it, such as `sqlite:{}`",
+            path.display(),
+            path.join("nodes.sqlite").display()
+        );
+    }
+    Ok(())
 }
 
 /// Refuses the repository itself, and directories that others use: the daemon takes its data directory for itself.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use super::arguments::ServeSettings;
+use super::controller::file_of_data_directory;
 use crate::config::{FileLock, create_private_file};
 use crate::store::StoreLocation;
 
@@ -17,6 +18,7 @@ use crate::store::StoreLocation;
 /// Returns an error if another process has it. Where no lock can be made, such as in a directory that is read-only, there
 /// is none: the store says what is wrong with it.
 pub(super) fn lock_store(serve: &ServeSettings) -> Result<Option<FileLock>> {
+    note_unused(serve);
     let Some(StoreLocation::Sqlite(path)) = &serve.store else { return Ok(None) };
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
@@ -34,4 +36,15 @@ pub(super) fn lock_store(serve: &ServeSettings) -> Result<Option<FileLock>> {
     };
     tracing::warn!(path = %beside.display(), %error, "the store is not locked: no other daemon may use it");
     Ok(None)
+}
+
+/// Says that a file of nodes is left from before `--store` was set: what is deleted from the store stays in it.
+fn note_unused(serve: &ServeSettings) {
+    let (Some(store), Some(file)) = (&serve.store, file_of_data_directory(serve)) else { return };
+    if *store != StoreLocation::Sqlite(file.clone()) && file.exists() {
+        tracing::warn!(
+            path = %file.display(),
+            "this file of nodes is not used, since `--store` is set: remove it when the store has what you need, because nodes that are deleted from the store stay in it"
+        );
+    }
 }

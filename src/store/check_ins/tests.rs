@@ -97,7 +97,8 @@ with_either_database! {
 
 fn opened_at(location: &StoreLocation, limits: StoreLimits) -> CheckIns {
     let location = location.clone();
-    let settings = StoreSettings { location, former: None, cache: 1 << 20, limits };
+    let settings =
+        StoreSettings { location, is_own_place: true, former: None, cache: 1 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     // As the writer does at the start.
     store.0.writer.take_turn().unwrap_or_else(|error| println!("{error}"));
@@ -589,15 +590,15 @@ fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
         // Also when they no longer wait to be written.
         store.0.writer.take_turn().unwrap();
     }
-    // What the file may hold is not deleted: it is not unknown.
-    let fault = |name: &str| store.forget_node(name).map_err(|it| it.fault);
-    assert_eq!(fault("whole"), Ok(true));
-    assert_eq!(
-        (fault("whole"), fault("unknown")),
-        (Err(StoreFault::PutAside), Err(StoreFault::PutAside))
-    );
+    // What the file may hold is not deleted.
+    assert!(store.forget_node("whole").unwrap());
+    let remains = |name: &str| store.remains(name).map(|it| it.fault);
+    for name in ["whole", "unknown"] {
+        assert_eq!(remains(name), Some(StoreFault::PutAside), "{name}");
+    }
     std::fs::remove_file(find_put_aside(&path).unwrap()).unwrap();
-    assert_eq!((fault("whole"), fault("unknown")), (Ok(false), Ok(false)));
+    assert_eq!((remains("whole"), remains("unknown")), (None, None));
+    assert!(!store.forget_node("whole").unwrap());
     let found = store.get("without-trusted").unwrap().whole().unwrap();
     assert_eq!(found, Some(check_in("without-trusted", 1)));
 }

@@ -20,7 +20,13 @@ fn write_former(path: &Path, names: impl IntoIterator<Item = String>) {
 fn with_former(directory: &Path, limits: StoreLimits) -> (PathBuf, StoreSettings) {
     let former = directory.join("check-ins.redb");
     let location = StoreLocation::Sqlite(directory.join("nodes.sqlite"));
-    let settings = StoreSettings { location, former: Some(former.clone()), cache: 1 << 20, limits };
+    let settings = StoreSettings {
+        location,
+        is_own_place: true,
+        former: Some(former.clone()),
+        cache: 1 << 20,
+        limits,
+    };
     (former, settings)
 }
 
