@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use clap::Args;
 
 use super::output::Output;
 use super::repository::refuse_documents;
 use super::shell::word_of_shell;
 use crate::diagnostic::{closest_within, visible};
-use crate::facts::{NodeFacts, read_facts, read_file, with_trusted_data};
+use crate::facts::{FactsError, NodeFacts, read_facts, read_file, with_trusted_data};
 use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
@@ -109,18 +109,26 @@ fn note_misspelt<'k>(
 
 /// Reads a file of facts.
 pub(super) fn facts_file(path: &Path) -> Result<NodeFacts> {
-    let what = || format!("cannot read the facts in `{}`", path.display());
     if path.is_dir() {
         bail!("`{}` is a directory: name the file with the facts of this node", path.display());
     }
-    let bytes = read_file(path).with_context(what)?;
-    read_facts(&bytes).with_context(what)
+    read_as("facts", path)
+}
+
+/// Reads what a file has of a node; an error says where it is.
+fn read_as(what: &str, path: &Path) -> Result<NodeFacts> {
+    let context = || format!("cannot read the {what} in `{}`", path.display());
+    let bytes = read_file(path).with_context(context)?;
+    read_facts(&bytes).map_err(|error| match error {
+        FactsError::Syntax { line, column, message } => {
+            anyhow!("{}:{line}:{column}: cannot read the {what}: {message}", path.display())
+        }
+        other => Error::new(other).context(context()),
+    })
 }
 
 fn trusted_file(path: &Path) -> Result<Map<String, Value>> {
-    let what = || format!("cannot read the trusted data in `{}`", path.display());
-    let bytes = read_file(path).with_context(what)?;
-    let mut read = read_facts(&bytes).with_context(what)?;
+    let mut read = read_as("trusted data", path)?;
     if let Some(trusted) = read.trusted {
         return Ok(trusted);
     }

@@ -216,12 +216,26 @@ fn explain(error: &clap::Error, settings: &[FileSetting], file: Option<&Path>) -
             && text(ContextKind::InvalidValue)
                 .is_some_and(|it| setting.values.iter().any(|value| value == it))
     });
-    let message = message(error);
     match (at_fault, file) {
-        (Some(setting), Some(file)) => {
-            anyhow!("{}:{}:{}: {message}", file.display(), setting.line, setting.column)
+        (Some(FileSetting { name, line, column, .. }), Some(file)) => {
+            let why = refusal(error);
+            anyhow!("{}:{line}:{column}: `{name}`: {why}", file.display())
         }
-        _ => anyhow!("{message}"),
+        _ => anyhow!("{}", message(error)),
+    }
+}
+
+/// Says what is wrong with a value, in the words of a file: without a flag and without a usage.
+fn refusal(error: &clap::Error) -> String {
+    if let Some(source) = std::error::Error::source(error) {
+        return source.to_string();
+    }
+    match (error.get(ContextKind::ValidValue), error.get(ContextKind::InvalidValue)) {
+        (Some(ContextValue::Strings(known)), Some(ContextValue::String(found))) => {
+            let known: Vec<String> = known.iter().map(|it| format!("`{it}`")).collect();
+            format!("expected one of {}, found `{found}`", known.join(", "))
+        }
+        _ => message(error),
     }
 }
 

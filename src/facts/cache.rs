@@ -59,7 +59,7 @@ mod tests {
             ),
             (cut.into(), "the file is half written: the `timestamp` at its end is missing"),
             (br#"{"name": "n", "values": {"os": {"fam"#.to_vec(), "line 1, column 36: "),
-            (b"".to_vec(), "facts: expected an object, found nothing"),
+            (b"".to_vec(), "expected an object, found nothing"),
             (br#"{"name": "other", "values": {}}"#.to_vec(), "the file holds the facts of `other`"),
             (b"{\"name\": \"n\", \"values\": {\"x\": \"caf\xe9\"}}".to_vec(), "line 1, column 3"),
             (YAML.encode_utf16().flat_map(u16::to_le_bytes).collect(), "line 1"),

@@ -33,7 +33,7 @@ pub enum FactsError {
         message: String,
     },
     /// It is something else.
-    #[error("facts: expected an object, found {0}")]
+    #[error("expected an object, found {0}")]
     NotAnObject(&'static str),
     /// A part of a request body is something else.
     #[error("`{0}` must be an object")]
@@ -371,8 +371,8 @@ mod tests {
     #[test]
     fn a_value_that_is_not_an_object_is_refused() {
         for (text, message) in [
-            ("[1]", "facts: expected an object, found a list"),
-            ("", "facts: expected an object, found nothing"),
+            ("[1]", "expected an object, found a list"),
+            ("", "expected an object, found nothing"),
             ("{\"a\": }", "line 1, column 7: expected value"),
             ("{\"fact\": {}, \"trusted\": 1}", "`trusted` must be an object"),
             ("a: [", "line"),

@@ -373,11 +373,11 @@ fn settings_come_from_flags_variables_and_a_file_in_that_order() {
         ),
         (
             "repo: /x\non-rewrite: maybe\n",
-            ":2:13: invalid value 'maybe' for '--on-rewrite <ON_REWRITE>'",
+            ":2:13: `on-rewrite`: expected one of `follow`, `hold`, found `maybe`\n",
         ),
         (
             "repo: /x\nfetch-timeout: soon\n",
-            ":2:16: invalid value 'soon' for '--fetch-timeout <DURATION>'",
+            ":2:16: `fetch-timeout`: `soon` is not a duration such as 30s, 5m, 500ms or 30d\n",
         ),
     ] {
         std::fs::write(&file, content).unwrap();

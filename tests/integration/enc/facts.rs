@@ -158,7 +158,7 @@ fn unusable_facts_are_an_error_whether_they_are_required_or_not() {
         ),
         ("json", FACTS.encode_utf16().flat_map(u16::to_le_bytes).collect(), "line 1"),
         ("json", [FACTS.replace("Debian", "Deb").into_bytes(), vec![0xff]].concat(), "line 1"),
-        ("json", b"[]".to_vec(), "facts: expected an object, found a list"),
+        ("json", b"[]".to_vec(), "expected an object, found a list"),
         (
             "yaml",
             YAML.replace("Node::Facts", "Node").into(),
