@@ -16,10 +16,15 @@ pub struct Ignore {
 
 const MARK: &str = "clade: ignore ";
 
+/// Returns whether a character is a blank to YAML: other blanks of Unicode are letters there.
+fn is_blank(it: char) -> bool {
+    matches!(it, ' ' | '\t' | '\r' | '\n')
+}
+
 /// Returns whether a line is a comment that silences a warning.
 pub(super) fn is_ignore(line: &str) -> bool {
-    let comment = line.trim().strip_prefix('#');
-    comment.is_some_and(|it| it.trim_start().starts_with(MARK))
+    let comment = line.trim_matches(is_blank).strip_prefix('#');
+    comment.is_some_and(|it| it.trim_start_matches(is_blank).starts_with(MARK))
 }
 
 /// Returns the comment that begins here, up to the end of its line, if it may have been meant as a value, such as
@@ -47,16 +52,17 @@ pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &PositionIndex) ->
     let mut character = 0_u32;
     let mut offset = 0_usize;
     for (number, line) in (1_u32..).zip(text.split_inclusive('\n')) {
-        let indent = line.len() - line.trim_start().len();
+        let indent = line.len() - line.trim_start_matches(is_blank).len();
         let start = u32::try_from(offset + indent).unwrap_or(u32::MAX);
         let behind = scalars.partition_point(|(from, _)| *from <= start);
         let before = behind.checked_sub(1).and_then(|it| scalars.get(it));
         let in_scalar = before.is_some_and(|(_, to)| start < *to);
-        let content = line.trim();
-        let length = u32::try_from(line.trim_end().chars().count()).unwrap_or(u32::MAX);
+        let content = line.trim_matches(is_blank);
+        let length =
+            u32::try_from(line.trim_end_matches(is_blank).chars().count()).unwrap_or(u32::MAX);
         match content.strip_prefix('#') {
             Some(comment) if !in_scalar => {
-                if let Some(kinds) = comment.trim_start().strip_prefix(MARK) {
+                if let Some(kinds) = comment.trim_start_matches(is_blank).strip_prefix(MARK) {
                     let kinds = kinds.split([',', ' ', '\t']).filter(|kind| !kind.is_empty());
                     let span = Span {
                         start: index.of_character(character),

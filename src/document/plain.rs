@@ -33,9 +33,7 @@ pub(super) fn read(text: DecodedText<'_>, limits: &Limits) -> Option<(Contents, 
     let cursor = LineCursor::new(original, is_ascii, text.skipped.len());
     let mut reader = PlainReader::new(cursor, limits.depth);
     let documents = documents(&mut reader)?;
-    // A line that begins with a blank of Unicode counts as a comment where warnings are silenced.
-    let may_have_comments = reader.cursor.has_comment_lines || !is_ascii;
-    let ignores = match may_have_comments && comment::may_have_ignores(original) {
+    let ignores = match reader.cursor.has_comment_lines && comment::may_have_ignores(original) {
         true => {
             let index = PositionIndex::new(original, text.skipped, Vec::new());
             comment::find(original, &[], &index)

@@ -213,6 +213,12 @@ fn comments_silence_the_line_below() {
     let ignores = read(text.as_bytes(), &Limits::DEFAULT).ignores;
     let found: Vec<_> = ignores.iter().map(|it| (it.line, it.kinds.join("+"))).collect();
     assert_eq!(found, [(4, "suspicious-rule".to_owned()), (9, "a+b".to_owned())]);
+    // A blank of Unicode is a letter to YAML, so this is a key; in a file that is written plainly and in another one.
+    for end in ["", "\t# x\n"] {
+        let text =
+            format!("\u{a0}# clade: ignore a\nb: 1\n{end}").replacen("ignore a", "ignore a: 2", 1);
+        assert_eq!(read(text.as_bytes(), &Limits::DEFAULT).ignores, []);
+    }
 }
 
 #[test]
