@@ -25,6 +25,9 @@ use super::server::BUFFERED_BYTES;
 use super::snapshot_context::ABOUT_SNAPSHOT;
 use crate::telemetry::{Metrics, RequestMetrics};
 
+/// Caches know answers of one caller from those of another by `Authorization` alone, and callers have other credentials, too.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
 /// A link that is followed from a page here must not pass the URL on, which may have had a token in it.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
@@ -79,6 +82,7 @@ impl Observation {
         metrics.count(method_label(&method), status, took);
         response.headers_mut().insert(REQUEST_ID, id.into_header());
         response.headers_mut().insert(header::REFERRER_POLICY, NO_REFERRER);
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(NO_STORE);
         response
     }
 }

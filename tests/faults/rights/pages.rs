@@ -203,6 +203,7 @@ fn token_in_url() -> Seen {
         let answer = daemon.request(method, path, "");
         assert_eq!(answer.status, status, "{method} {path} {}", answer.body);
         assert_eq!(answer.header("Referrer-Policy"), Some("no-referrer"), "{method} {path}");
+        assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{method} {path}");
         said += &answer.body;
     }
     said += &std::fs::read_to_string(&log).unwrap();
@@ -210,5 +211,8 @@ fn token_in_url() -> Seen {
         let places: Vec<&str> = said.lines().filter(|line| line.contains(secret)).collect();
         assert_eq!(places, Vec::<&str>::new(), "{secret}");
     }
-    Seen::Held("13 requests answered; no token in log, metrics or bodies".to_owned())
+    Seen::Held(
+        "13 requests answered; no token in log, metrics or bodies, and nothing for caches"
+            .to_owned(),
+    )
 }
