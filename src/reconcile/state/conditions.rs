@@ -217,6 +217,11 @@ impl ReconcileState {
                 let message = format!("{} is too old to answer", active.commit);
                 (kind, ConditionStatus::False, Reason::MaxStalenessExceeded, message)
             }
+            (Some(active), Freshness::Stale(_, OnStale::Unready)) => {
+                let message =
+                    format!("{} is too old: it answers, and `/readyz` is 503", active.commit);
+                (kind, ConditionStatus::False, Reason::MaxStalenessExceeded, message)
+            }
             (Some(active), _) => {
                 (kind, ConditionStatus::True, Reason::Serving, format!("serving {}", active.commit))
             }
