@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_ends_with_its_holder_whoever_has_a_copy_of_the_file() {
+    fn a_lock_ends_with_its_holder_though_a_copy_of_the_file_is_open() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let opened = || File::open(file.path()).unwrap();
         let first = opened();
