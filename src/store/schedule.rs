@@ -57,6 +57,7 @@ mod tests {
     #[test]
     fn nothing_is_forgotten_until_the_nodes_were_seen_by_this_clock() {
         const DAY: i64 = 86_400;
+        const FAILED: u64 = 2 * DAY as u64;
         #[expect(clippy::disallowed_methods, reason = "times are counted from here")]
         let start = Instant::now();
         let at = |counted: u64, set: i64| {
@@ -87,7 +88,6 @@ mod tests {
             assert_eq!(schedule.is_due(at(counted, set)), expected, "{counted} {set}");
         }
         // The store failed for two days, and works again.
-        const FAILED: u64 = 2 * DAY as u64;
         schedule.postpone(at(29_060 + FAILED, 29_060 + 3 * DAY));
         for (counted, expected) in [(29_061, false), (36_259, false), (36_260, true)] {
             let set = i64::try_from(counted).unwrap() + 3 * DAY;
