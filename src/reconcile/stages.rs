@@ -220,6 +220,7 @@ impl Shared {
             pull_requests: forge.map(|it| Arc::clone(&it.pull_requests)),
             interval,
             remote_lock: Mutex::default(),
+            ancestry: Mutex::default(),
         }
     }
 
