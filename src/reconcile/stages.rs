@@ -254,6 +254,7 @@ impl Shared {
 
     fn lookup(&self) -> CommitLookup {
         CommitLookup {
+            history: Mutex::default(),
             source: Arc::clone(&self.source),
             state: Arc::clone(&self.state),
             recorder: Arc::clone(&self.recorder),
