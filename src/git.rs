@@ -57,8 +57,8 @@ pub use push_error::PushError;
 pub use refs::short_name;
 pub use remote::{Remote, Scheme};
 pub use repository::{
-    CommitInfo, CommitPresence, ObjectFault, OpenError, Opener, ReadError, Repository,
-    ResolveError, RevisionError, RevisionFault, StagedEntry,
+    CommitInfo, CommitPresence, ContainedCommits, ObjectFault, OpenError, Opener, ReadError,
+    Repository, ResolveError, RevisionError, RevisionFault, StagedEntry,
 };
 pub use signature::{
     Base, KeyFiles, Sightings, SignatureFault, Signer, Verification, VerifyMode, WatchedKeys,

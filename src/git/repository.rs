@@ -1,5 +1,6 @@
 //! A repository that is read: opening it, and its objects.
 
+mod containment;
 mod error;
 mod history;
 mod readable;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use git2::ObjectType;
 
+pub use self::containment::ContainedCommits;
 pub use self::error::{
     ObjectFault, OpenError, ReadError, ResolveError, RevisionError, RevisionFault,
 };

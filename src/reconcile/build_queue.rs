@@ -54,6 +54,8 @@ impl BuildQueue {
         let taken = loop {
             if !state.is_taken && (priority == Priority::Decides || state.deciding == 0) {
                 state.is_taken = true;
+                #[cfg(test)]
+                SLOTS_HERE.set(SLOTS_HERE.get() + 1);
                 break Some(BuildSlot(self));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -84,8 +86,23 @@ impl BuildQueue {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    static SLOTS_HERE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl BuildSlot<'_> {
+    /// Returns whether this thread has the right to build.
+    pub(super) fn is_held_here() -> bool {
+        SLOTS_HERE.get() > 0
+    }
+}
+
 impl Drop for BuildSlot<'_> {
     fn drop(&mut self) {
+        #[cfg(test)]
+        SLOTS_HERE.set(SLOTS_HERE.get() - 1);
         self.0.state.lock().is_taken = false;
         self.0.changed.notify_all();
     }

@@ -54,6 +54,48 @@ pub enum CommitState {
     Elsewhere,
 }
 
+/// What the journal says of commits, copied from it: reading history beside it takes long, and fetches, pins and
+/// activations wait for the journal.
+#[derive(Debug, Default)]
+pub(super) struct CommitRecords {
+    /// When the journal begins.
+    began: Option<Timestamp>,
+    records: Vec<Record>,
+}
+
+impl CommitRecords {
+    pub(super) fn of(journal: &Journal) -> Self {
+        let is_about_commits = |it: &&Record| {
+            matches!(
+                it.event,
+                Event::Fetched { .. }
+                    | Event::Activated { .. }
+                    | Event::Rejected { .. }
+                    | Event::Superseded { .. }
+                    | Event::Held { .. }
+            )
+        };
+        let all = journal.records();
+        Self {
+            began: all.first().map(|it| it.time),
+            records: all.iter().filter(is_about_commits).cloned().collect(),
+        }
+    }
+
+    /// Returns when the branch was at which heads, oldest first.
+    fn fetched(&self) -> impl DoubleEndedIterator<Item = (Timestamp, CommitId)> {
+        self.records.iter().filter_map(|it| match it.event {
+            Event::Fetched { commit } => Some((it.time, commit)),
+            _ => None,
+        })
+    }
+
+    /// Returns the heads that the branch was at, oldest first.
+    pub(super) fn heads(&self) -> Vec<CommitId> {
+        self.fetched().map(|(_, head)| head).collect()
+    }
+}
+
 /// What the journal does not have.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
@@ -63,12 +105,14 @@ pub(super) struct Surroundings<'a> {
     pub(super) answering: Option<CommitId>,
     /// Whether the first commit is an ancestor of the second, or the same.
     pub(super) is_ancestor: &'a dyn Fn(CommitId, CommitId) -> bool,
+    /// The place of the first of [`CommitRecords::heads`] that contains a commit and is another one.
+    pub(super) first_above: &'a dyn Fn(CommitId) -> Option<usize>,
 }
 
 impl CommitState {
     /// Returns the state of a commit.
-    pub(super) fn of(commit: CommitId, journal: &Journal, around: Surroundings<'_>) -> Self {
-        let records = journal.records();
+    pub(super) fn of(commit: CommitId, journal: &CommitRecords, around: Surroundings<'_>) -> Self {
+        let records = &journal.records;
         let live = Self::live(commit, records);
         let decided = || {
             // What is held now is valid: it could not be read before, or was signed by a key that was added.
@@ -86,26 +130,20 @@ impl CommitState {
         if let Some(decided) = live.or_else(decided) {
             return decided.followed(commit, records, &around);
         }
-        let heads = || {
-            records.iter().filter_map(|it| match it.event {
-                Event::Fetched { commit } => Some((it.time, commit)),
-                _ => None,
-            })
-        };
-        let fetched = heads().find(|(_, head)| *head == commit).map(|(time, _)| time);
+        let fetched = journal.fetched().find(|(_, head)| *head == commit).map(|(time, _)| time);
         if around.held == Some(commit) {
             return Self::Held { since: fetched };
         }
-        let seen_last = heads().next_back().map(|(_, head)| head);
+        let seen_last = journal.fetched().next_back().map(|(_, head)| head);
         // The journal knows of a head a moment before the state does.
         if around.head == Some(commit) || seen_last == Some(commit) {
             return Self::Pending { since: fetched };
         }
         // The branch jumped over it: the first head that contains it came in its place.
         let contains = |head: CommitId| (around.is_ancestor)(commit, head);
-        match heads().find(|(_, head)| *head != commit && contains(*head)) {
+        match (around.first_above)(commit).and_then(|it| journal.fetched().nth(it)) {
             // The head that this daemon began with brings all of history along.
-            Some((since, by)) if records.first().is_some_and(|it| it.time < since) => {
+            Some((since, by)) if journal.began.is_some_and(|it| it < since) => {
                 Self::Superseded { since, by }.followed(commit, records, &around)
             }
             Some(_) => Self::Older,
@@ -195,6 +233,7 @@ impl CommitState {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::time::Duration;
 
     use super::*;
@@ -203,6 +242,14 @@ mod tests {
 
     fn commit(digit: u8) -> CommitId {
         CommitId::from_bytes([digit; 20])
+    }
+
+    fn first_above(
+        journal: &CommitRecords,
+        commit: CommitId,
+        is_ancestor: impl Fn(CommitId, CommitId) -> bool,
+    ) -> Option<usize> {
+        journal.heads().into_iter().position(|it| it != commit && is_ancestor(commit, it))
     }
 
     fn word(state: CommitState) -> String {
@@ -234,6 +281,7 @@ mod tests {
             now = now.later(Duration::from_secs(1));
             journal.append(event, now).unwrap();
         }
+        let journal = CommitRecords::of(&journal);
         // The history is a line of commits from 1 to 9; 99 lies beside it.
         let is_ancestor = |old: CommitId, new: CommitId| {
             old.as_bytes()[0] <= new.as_bytes()[0] && new.as_bytes()[0] < 90
@@ -243,6 +291,7 @@ mod tests {
             held: Some(commit(8)),
             answering: Some(commit(7)),
             is_ancestor: &is_ancestor,
+            first_above: &|commit| first_above(&journal, commit, is_ancestor),
         };
         for (digit, expected) in [
             (1, "older"),
@@ -260,7 +309,7 @@ mod tests {
             assert_eq!(word(CommitState::of(commit(digit), &journal, around)), expected, "{digit}");
         }
         let rejected = CommitState::of(commit(4), &journal, around);
-        let first = journal.records()[3].time;
+        let first = journal.records[3].time;
         assert_eq!(rejected, CommitState::Rejected { since: first, stage: Stage::Check });
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
@@ -269,6 +318,34 @@ mod tests {
         let swapping = Surroundings { answering: Some(commit(2)), ..around };
         for (digit, expected) in [(2, "live"), (7, "pending"), (4, "rejected")] {
             assert_eq!(word(CommitState::of(commit(digit), &journal, swapping)), expected);
+        }
+    }
+
+    /// A branch that is followed for long was at many heads, and each question may walk all of history.
+    #[test]
+    fn history_is_asked_as_often_whatever_the_number_of_heads() {
+        for heads in [1, 200] {
+            let mut journal = Journal::default();
+            for digit in 0..heads {
+                let fetched = Event::Fetched { commit: commit(digit) };
+                journal.append(fetched, Now::read()).unwrap();
+            }
+            let (journal, asked) = (CommitRecords::of(&journal), Cell::new(0));
+            let around = Surroundings {
+                head: Some(commit(heads - 1)),
+                held: None,
+                answering: None,
+                is_ancestor: &|_, _| {
+                    asked.set(asked.get() + 1);
+                    false
+                },
+                first_above: &|_| {
+                    asked.set(asked.get() + 1);
+                    None
+                },
+            };
+            assert_eq!(word(CommitState::of(commit(250), &journal, around)), "elsewhere");
+            assert_eq!(asked.get(), 2);
         }
     }
 
@@ -283,11 +360,14 @@ mod tests {
         ] {
             journal.append(event, Now::read()).unwrap();
         }
+        let journal = CommitRecords::of(&journal);
+        let is_ancestor = |old: CommitId, new: CommitId| old.as_bytes() <= new.as_bytes();
         let around = Surroundings {
             head: Some(commit(2)),
             held: Some(commit(2)),
             answering: None,
-            is_ancestor: &|old, new| old.as_bytes() <= new.as_bytes(),
+            is_ancestor: &is_ancestor,
+            first_above: &|commit| first_above(&journal, commit, is_ancestor),
         };
         assert_eq!(word(CommitState::of(commit(1), &journal, around)), "superseded by 02");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::ancestry::RepositoryAncestry;
+use super::ancestry::{decide_by_history, read_ancestry};
 use super::clock::Now;
 use super::journal::Event;
 use super::other_refs::OtherRefs;
@@ -16,7 +16,9 @@ use super::refetch::refetch_if_due;
 use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
-use super::state::{FetchBegan, FetchedHead, Following, NotAccepted, SignatureVerdict, SourceKind};
+use super::state::{
+    FetchBegan, FetchedHead, Following, KnownAncestry, NotAccepted, SignatureVerdict, SourceKind,
+};
 use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
@@ -42,6 +44,8 @@ pub(super) struct Fetcher {
     pub(super) interval: Duration,
     /// Held while the branch is fetched and its head accepted, never while something is pushed.
     pub(super) remote_lock: Mutex<()>,
+    /// What the last head was decided by: one that waits for an operator is decided about after every fetch.
+    pub(super) ancestry: Mutex<KnownAncestry>,
 }
 
 impl Fetcher {
@@ -142,8 +146,8 @@ impl Fetcher {
             }
             Ok(fetched) => match self.accept(&fetched, trigger, began) {
                 // Where a write was published since the fetch began, what it found is older than the
-                // live commit.
-                Err(NotAccepted::Outdated) => {
+                // live commit. Where the daemon stops, the next start decides.
+                Err(NotAccepted::Outdated | NotAccepted::Unknown) => {
                     self.state.request_fetch(trigger);
                     Ok(())
                 }
@@ -175,6 +179,7 @@ impl Fetcher {
             return self.state.lock().forget_damage();
         }
         if refetch_if_due(&self.source, &self.state, &self.recorder) {
+            self.ancestry.lock().clear();
             self.state.notify();
         }
     }
@@ -186,32 +191,39 @@ impl Fetcher {
         trigger: Trigger,
         began: FetchBegan,
     ) -> Result<bool, NotAccepted> {
-        let Fetched { repository, head } = fetched;
-        let (head, live, moved) = {
+        let (repository, head) = (&fetched.repository, fetched.head);
+        let moved = {
             let state = self.state.lock();
             state.check_current(began)?;
-            (*head, state.live(), state.head() != Some(*head))
+            state.head() != Some(head)
         };
         if moved && !self.is_noted(head) {
             self.recorder.note(Event::Fetched { commit: head });
         }
-        // A removed key counts for the live commit, too.
-        let signed = live.and_then(|live| self.signed(repository, live));
-        self.settle_pin(repository);
-        self.verify_waiting(repository);
-        self.verify_unrecovered(repository);
-        let ancestry = &RepositoryAncestry::of(repository);
-        let visibility = &RepositoryAncestry::of(repository);
-        let fetched = FetchedHead { began, head, ancestry, visibility, signed };
-        let following = self.following(repository, ancestry, head, trigger, began);
-        let accepted = {
+        let accepted = self.decide(repository, |ancestry| {
+            let live = self.state.lock().live();
+            // A removed key counts for the live commit, too.
+            let signed = live.and_then(|live| self.signed(repository, live));
+            self.settle_pin(repository);
+            self.verify_waiting(repository);
+            self.verify_unrecovered(repository);
+            let fetched = FetchedHead { began, head, ancestry, signed };
+            let following = self.following(repository, ancestry, head, trigger, began);
             let (mut state, now) = (self.state.lock(), Now::read());
             // In one step: a writer that sees the new head must see what becomes of it.
             state.accept(fetched, &following, now)
-        };
+        });
         // Also where no candidate is left: a writer may wait for the decision about the one before.
         self.state.notify();
         accepted
+    }
+
+    /// Decides by the history of a repository, until the daemon stops. What else decides is found out again after each
+    /// walk: an operator may have pinned or resumed meanwhile.
+    fn decide<D>(&self, repository: &Repository, decide: impl FnMut(&KnownAncestry) -> D) -> D {
+        let read = |pair| read_ancestry(repository, pair);
+        let is_wanted = || !self.state.is_stopping();
+        decide_by_history(&mut self.ancestry.lock(), read, is_wanted, decide)
     }
 
     /// Returns whether the journal says that the branch is at a commit: it may do so before the commit is accepted.
@@ -244,12 +256,14 @@ impl Fetcher {
     /// Follows the head that an earlier run fetched.
     pub(super) fn follow_recovered(&self, repository: &Repository, observed: ObservedCommit) {
         let began = self.state.lock().published();
-        let (ancestry, head) = (&RepositoryAncestry::of(repository), observed.commit);
-        let following = self.following(repository, ancestry, head, Trigger::Startup, began);
-        let accepted = self.state.lock().accept_recovered(observed, &following, Now::read());
+        let head = observed.commit;
+        let accepted = self.decide(repository, |ancestry| {
+            let following = self.following(repository, ancestry, head, Trigger::Startup, began);
+            self.state.lock().accept_recovered(observed, &following, Now::read())
+        });
         match accepted {
             Ok(true) => self.state.notify(),
-            Ok(false) | Err(NotAccepted::Outdated) => {}
+            Ok(false) | Err(NotAccepted::Outdated | NotAccepted::Unknown) => {}
             Err(NotAccepted::Unread(error)) => {
                 tracing::warn!(%error, "the next fetch decides whether the head that was fetched before answers");
             }
@@ -261,7 +275,7 @@ impl Fetcher {
     fn following<'r>(
         &self,
         repository: &Repository,
-        ancestry: &'r RepositoryAncestry<'_>,
+        ancestry: &'r KnownAncestry,
         head: CommitId,
         trigger: Trigger,
         began: FetchBegan,

@@ -1,15 +1,17 @@
 //! Answering about commits: any revision, any time, and the state of one.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::build_queue::Priority;
 use super::clock::Now;
-use super::commit_state::{CommitState, Surroundings};
+use super::commit_state::{CommitRecords, CommitState, Surroundings};
 use super::errors::LookupError;
 use super::live::LiveSnapshots;
 use super::outcome::Outcome;
@@ -19,7 +21,7 @@ use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
-use crate::git::{CommitInfo, Repository, ResolveError, RevisionError};
+use crate::git::{CommitInfo, ContainedCommits, Repository, ResolveError, RevisionError};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 
@@ -57,6 +59,8 @@ pub(super) struct CommitLookup {
     pub(super) verifier: Arc<Verifier>,
     pub(super) store: Arc<SnapshotStore>,
     pub(super) live: Arc<LiveSnapshots>,
+    /// Held while a request has all of history in memory.
+    pub(super) history: Mutex<()>,
 }
 
 impl CommitLookup {
@@ -225,7 +229,7 @@ impl CommitLookup {
         let commit = self.resolve(&repository, revision)?;
         let info = repository.commit(commit)?;
         let outcome = self.store.read_unverified(&repository, commit, Priority::Reads)?;
-        let state = self.commit_state(&repository, commit);
+        let state = self.states(&repository).of(commit);
         Ok(CommitDetails { info, outcome, state })
     }
 
@@ -237,13 +241,13 @@ impl CommitLookup {
     /// Returns an error if the repository cannot be opened.
     pub(super) fn commits(&self) -> Result<Vec<CommitDetails>, LookupError> {
         let repository = self.source.repository()?;
-        let mut commits: Vec<CommitDetails> = self
-            .store
-            .all()
+        let kept = self.store.all();
+        let states = self.states(&repository);
+        let mut commits: Vec<CommitDetails> = kept
             .into_iter()
             .filter_map(|(commit, outcome)| {
                 let info = repository.commit(commit).ok()?;
-                let state = self.commit_state(&repository, commit);
+                let state = states.of(commit);
                 // The write was refused after it was made, or made again on a newer commit.
                 let is_abandoned =
                     state == CommitState::Elsewhere && self.store.is_unpushed(commit);
@@ -260,15 +264,68 @@ impl CommitLookup {
         Ok(newest_first(commits, place, |it| it.info.time))
     }
 
-    fn commit_state(&self, repository: &Repository, commit: CommitId) -> CommitState {
+    /// Returns what the states of commits follow from now.
+    fn states<'r>(&'r self, repository: &'r Repository) -> CommitStates<'r> {
         let (head, held) = {
             let state = self.state.lock();
             (state.head(), state.waiting())
         };
-        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let answering = self.live.commit();
-        let around = Surroundings { head, held, answering, is_ancestor: &is_ancestor };
-        CommitState::of(commit, &self.recorder.journal(), around)
+        let records = CommitRecords::of(&self.recorder.journal());
+        CommitStates {
+            repository,
+            head,
+            held,
+            answering,
+            records,
+            history: &self.history,
+            fetched: OnceCell::new(),
+            contained: RefCell::default(),
+            one_at_a_time: OnceCell::new(),
+        }
+    }
+}
+
+/// What the states of commits follow from. History is read only where a state depends on it, and then once for all
+/// commits.
+struct CommitStates<'r> {
+    repository: &'r Repository,
+    head: Option<CommitId>,
+    held: Option<CommitId>,
+    answering: Option<CommitId>,
+    records: CommitRecords,
+    history: &'r Mutex<()>,
+    /// What the heads contain that the branch was at.
+    fetched: OnceCell<ContainedCommits>,
+    /// What the head and the live commit contain.
+    contained: RefCell<HashMap<CommitId, ContainedCommits>>,
+    /// Held from the first question about history on, until what was read is dropped.
+    one_at_a_time: OnceCell<MutexGuard<'r, ()>>,
+}
+
+impl CommitStates<'_> {
+    fn of(&self, commit: CommitId) -> CommitState {
+        let Self { head, held, answering, ref records, .. } = *self;
+        let is_ancestor = |old, new| self.is_ancestor(old, new);
+        let first_above = |commit| self.fetched().first_above(commit);
+        let (is_ancestor, first_above) = (&is_ancestor, &first_above);
+        let around = Surroundings { head, held, answering, is_ancestor, first_above };
+        CommitState::of(commit, records, around)
+    }
+
+    fn is_ancestor(&self, old: CommitId, new: CommitId) -> bool {
+        let mut contained = self.contained.borrow_mut();
+        let of_new = contained.entry(new).or_insert_with(|| self.read(&[new]));
+        of_new.contains(old)
+    }
+
+    fn fetched(&self) -> &ContainedCommits {
+        self.fetched.get_or_init(|| self.read(&self.records.heads()))
+    }
+
+    fn read(&self, heads: &[CommitId]) -> ContainedCommits {
+        self.one_at_a_time.get_or_init(|| self.history.lock());
+        self.repository.contained_commits(heads)
     }
 }
 

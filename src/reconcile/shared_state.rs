@@ -1,5 +1,6 @@
 //! The state of the loop, as its threads share it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -15,16 +16,23 @@ use crate::model::CommitId;
 pub(super) struct SharedState {
     state: Mutex<ReconcileState>,
     changed: Condvar,
+    /// Whether the daemon stops, for work that takes long and holds no lock.
+    stopping: AtomicBool,
 }
 
 impl SharedState {
     pub(super) fn new(state: ReconcileState) -> Self {
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new(state), changed: Condvar::new(), stopping: AtomicBool::new(false) }
     }
 
-    /// Locks the state. The lock is never held across IO.
+    /// Locks the state. The lock is never held across IO, nor while history is read: handlers of requests wait for it.
     pub(super) fn lock(&self) -> MutexGuard<'_, ReconcileState> {
         self.state.lock()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_locked(&self) -> bool {
+        self.state.is_locked()
     }
 
     /// Wakes the threads that wait for a change.
@@ -88,8 +96,14 @@ impl SharedState {
         self.request_fetch(Trigger::Webhook);
     }
 
+    /// Returns whether the daemon stops.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Ends the threads that wait for changes.
     pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         self.lock().stopping = true;
         self.notify();
     }

@@ -6,6 +6,8 @@ use parking_lot::Mutex;
 
 use super::blame::{Blame, BlameCache};
 use super::build::{Build, Built};
+#[cfg(test)]
+use super::build_queue::BuildSlot;
 use super::build_queue::{BuildQueue, Priority};
 use super::live::LiveSnapshots;
 use super::outcome::{BuildError, Outcome};
@@ -171,10 +173,11 @@ impl SnapshotStore {
             return Ok(known);
         }
         let is_wanted = || !self.queue.is_awaited();
+        let is_followed = self.is_followed(repository, commit);
         for _ in 0..TRIES {
             let slot = self.queue.take(priority).ok_or(BuildError::Busy)?;
             let built = self
-                .budget_to_read(repository, commit)
+                .budget_to_read(repository, is_followed)
                 .and_then(|budget| self.build_now(repository, commit, budget, &is_wanted));
             drop(slot);
             match built {
@@ -191,8 +194,9 @@ impl SnapshotStore {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Budget, BuildError> {
+        let is_followed = self.is_followed(repository, commit);
         let _slot = self.queue.take(Priority::Reports);
-        self.budget_to_read(repository, commit)
+        self.budget_to_read(repository, is_followed)
     }
 
     /// Prepares the blame of a node's answer at a commit. Blocking.
@@ -206,8 +210,9 @@ impl SnapshotStore {
         head: CommitId,
         is_wanted: &'b (dyn Fn() -> bool + Sync),
     ) -> Result<Blame<'b>, BuildError> {
+        let is_followed = self.is_followed(repository, head);
         let slot = self.queue.take(Priority::Reads).ok_or(BuildError::Busy)?;
-        let budget = self.budget_to_read(repository, head)?;
+        let budget = self.budget_to_read(repository, is_followed)?;
         drop(slot);
         let blame = Blame::new(repository, &self.path, budget, is_wanted)
             .beside(&self.queue, &self.readings)
@@ -216,19 +221,27 @@ impl SnapshotStore {
         Ok(if budget == self.budget { blame.with_cache(&self.blames) } else { blame })
     }
 
+    /// Returns whether the branch or the live commit contains a commit. Called without a build slot: nothing stops a walk
+    /// of a long history, and what decides waits for the slot.
+    fn is_followed(&self, repository: &Repository, commit: CommitId) -> bool {
+        #[cfg(test)]
+        assert!(!BuildSlot::is_held_here());
+        let live = self.live.commit();
+        let head = self.state.lock().head();
+        let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
+        head.into_iter().chain(live).any(is_part)
+    }
+
     /// Returns what a commit that is only read may cost. Called with a build slot.
     fn budget_to_read(
         &self,
         repository: &Repository,
-        commit: CommitId,
+        is_followed: bool,
     ) -> Result<Budget, BuildError> {
-        let live = self.live.commit();
-        let head = self.state.lock().head();
-        let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
-        if head.into_iter().chain(live).any(is_part) {
+        if is_followed {
             return Ok(self.budget);
         }
-        let Some(live) = live else { return Ok(self.budget.for_unreviewed(None)) };
+        let Some(live) = self.live.commit() else { return Ok(self.budget.for_unreviewed(None)) };
         // Evicted between its build and its activation: without its counts, heads that are as large
         // would be rejected.
         if self.cache.lock().built(live).is_none() {
@@ -332,5 +345,49 @@ impl SnapshotStore {
 
     pub(super) fn budget(&self) -> Budget {
         self.budget
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::clock::Now;
+    use crate::reconcile::policy::Policy;
+    use crate::reconcile::state::{ReconcileState, SourceKind};
+
+    /// Makes a repository of two commits, the second of which adds a group.
+    fn repository(directory: &std::path::Path) -> (Repository, [CommitId; 2]) {
+        let git = git2::Repository::init_bare(directory).unwrap();
+        let who = git2::Signature::now("a", "a@example.com").unwrap();
+        let mut commits = Vec::new();
+        for text in ["name: Web\n", "name: Database\n"] {
+            let mut groups = git.treebuilder(None).unwrap();
+            groups.insert("a.yaml", git.blob(text.as_bytes()).unwrap(), 0o100_644).unwrap();
+            let mut tree = git.treebuilder(None).unwrap();
+            tree.insert("groups", groups.write().unwrap(), 0o040_000).unwrap();
+            let tree = git.find_tree(tree.write().unwrap()).unwrap();
+            let parent = commits.last().map(|it| git.find_commit(*it).unwrap());
+            let parents: Vec<_> = parent.iter().collect();
+            commits.push(git.commit(None, &who, &who, "a commit", &tree, &parents).unwrap());
+        }
+        let ids = [0, 1].map(|it: usize| commits[it].to_string().parse().unwrap());
+        (Repository::at(directory).unwrap(), ids)
+    }
+
+    /// In each, `is_followed` fails where a slot is held.
+    #[test]
+    fn history_is_read_before_a_slot_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let (repository, [first, second]) = repository(directory.path());
+        let mut state = ReconcileState::new(Policy::default(), SourceKind::Local, Now::read());
+        state.note_written(second, Now::read());
+        let (live, state) = (Arc::default(), Arc::new(SharedState::new(state)));
+        let store = SnapshotStore::new("groups".to_owned(), Budget::DEFAULT, 0, live, state);
+        for commit in [first, second] {
+            store.read_unverified(&repository, commit, Priority::Reads).unwrap();
+            assert_eq!(store.budget_of_head(&repository, commit).unwrap(), store.budget);
+            store.blame(&repository, commit, &|| true).map(drop).unwrap();
+        }
+        assert!(!BuildSlot::is_held_here());
     }
 }

@@ -220,6 +220,7 @@ impl Shared {
             pull_requests: forge.map(|it| Arc::clone(&it.pull_requests)),
             interval,
             remote_lock: Mutex::default(),
+            ancestry: Mutex::default(),
         }
     }
 
@@ -253,6 +254,7 @@ impl Shared {
 
     fn lookup(&self) -> CommitLookup {
         CommitLookup {
+            history: Mutex::default(),
             source: Arc::clone(&self.source),
             state: Arc::clone(&self.state),
             recorder: Arc::clone(&self.recorder),

@@ -6,6 +6,7 @@
 
 mod accept;
 mod activation;
+mod ancestry;
 mod build;
 mod conditions;
 mod fetch;
@@ -24,6 +25,7 @@ use jiff::Timestamp;
 
 pub(super) use self::accept::NotAccepted;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
+pub(super) use self::ancestry::{AncestryAnswer, AncestryGap, CommitPair, KnownAncestry};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated, SignatureVerdict};
 pub use self::no_snapshot::NoSnapshotCause;
@@ -36,7 +38,7 @@ use super::clock::Now;
 use super::policy::{OnRewrite, OnStale, Policy};
 use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use super::trigger::Trigger;
-use crate::git::{FetchFailure, ReadError, SignatureFault, Signer};
+use crate::git::{FetchFailure, SignatureFault, Signer};
 use crate::model::CommitId;
 
 /// What the stages of the loop found, and what operators and clients asked for.
@@ -103,16 +105,6 @@ pub(super) enum SourceKind {
     Local,
     /// A remote.
     Remote,
-}
-
-/// Which commits contain which.
-pub(super) trait Ancestry {
-    /// Returns whether one commit is the other or an ancestor of it. What [`Self::unread`] then returns keeps it from being
-    /// known.
-    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool;
-
-    /// Returns what of the history could not be read so far: nothing is to be decided by its answers.
-    fn unread(&self) -> Option<&ReadError>;
 }
 
 /// What is wrong with the store of check-ins.

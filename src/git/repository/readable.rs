@@ -25,15 +25,28 @@ impl Repository {
         ancestor: CommitId,
         descendant: CommitId,
     ) -> Result<bool, ReadError> {
+        Ok(self.read_ancestry(ancestor, descendant)?.unwrap_or(false))
+    }
+
+    /// Returns whether one commit is the other or an ancestor of it; none if a commit that decides is missing or damaged.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::shows_ancestor`].
+    pub fn read_ancestry(
+        &self,
+        ancestor: CommitId,
+        descendant: CommitId,
+    ) -> Result<Option<bool>, ReadError> {
         for _ in 0..2 {
             match self.is_ancestor(ancestor, descendant) {
                 Err(error) if error.fault() == ObjectFault::System => return Err(error),
                 // It may have been unreadable until then, and is asked again.
                 Err(_) => self.check_readable()?,
-                found => return found,
+                Ok(found) => return Ok(Some(found)),
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Checks that the system lets packs be opened. Where it does not, as where file descriptors run out, libgit2 says
@@ -139,6 +152,11 @@ mod tests {
         fs::rename(&aside, &pack).unwrap();
         for (ancestor, expected) in [(first, true), (third, false), (absent, false)] {
             assert_eq!(repository.shows_ancestor(ancestor, second), Ok(expected));
+            let is_known = ancestor != absent;
+            assert_eq!(
+                repository.read_ancestry(ancestor, second),
+                Ok(is_known.then_some(expected))
+            );
         }
         assert_eq!(repository.presence(first), CommitPresence::Present);
         assert_eq!(repository.presence(absent), CommitPresence::Absent);

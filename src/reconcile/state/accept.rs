@@ -1,6 +1,6 @@
 //! Takes in a head of the branch: as a whole, or not at all.
 
-use super::{Ancestry, FetchedHead, Following, Outdated, ReconcileState};
+use super::{AncestryGap, FetchedHead, Following, KnownAncestry, Outdated, ReconcileState};
 use crate::git::ReadError;
 use crate::reconcile::clock::Now;
 use crate::reconcile::status::ObservedCommit;
@@ -10,6 +10,8 @@ use crate::reconcile::status::ObservedCommit;
 pub(in crate::reconcile) enum NotAccepted {
     /// What was fetched is older than what answers.
     Outdated,
+    /// The history that decides was not read yet.
+    Unknown,
     /// The history that decides cannot be read.
     Unread(ReadError),
 }
@@ -26,8 +28,8 @@ impl ReconcileState {
     ///
     /// # Errors
     ///
-    /// Returns an error, and changes nothing, if a write was published since the fetch began, or the history cannot be
-    /// read.
+    /// Returns an error, and changes nothing, if a write was published since the fetch began, or the history was not
+    /// read or cannot be read.
     pub(in crate::reconcile) fn accept(
         &mut self,
         fetched: FetchedHead<'_>,
@@ -60,9 +62,10 @@ impl ReconcileState {
     }
 
     /// Takes a state that was decided by a history, if that could be read.
-    fn replace(&mut self, next: Self, ancestry: &dyn Ancestry) -> Result<(), NotAccepted> {
-        match ancestry.unread() {
-            Some(error) => Err(NotAccepted::Unread(error.clone())),
+    fn replace(&mut self, next: Self, ancestry: &KnownAncestry) -> Result<(), NotAccepted> {
+        match ancestry.gap() {
+            Some(AncestryGap::Unknown(_)) => Err(NotAccepted::Unknown),
+            Some(AncestryGap::Unread(error)) => Err(NotAccepted::Unread(error)),
             None => {
                 *self = next;
                 Ok(())

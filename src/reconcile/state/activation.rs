@@ -1,6 +1,6 @@
 //! Whether a commit may be live, and what follows when it is.
 
-use super::{Ancestry, Candidate, Progress, ReconcileState};
+use super::{Candidate, KnownAncestry, Progress, ReconcileState};
 use crate::git::Signer;
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
@@ -73,18 +73,18 @@ impl ReconcileState {
     ///
     /// # Errors
     ///
-    /// Returns an error if the branch went to a commit that lacks it, or its history cannot be read.
+    /// Returns an error if the branch went to a commit that lacks it, or its history was not read or cannot be read.
     pub(in crate::reconcile) fn pushed(
         &mut self,
         commit: CommitId,
-        ancestry: &dyn Ancestry,
+        ancestry: &KnownAncestry,
         now: Now,
     ) -> Result<Pushed, Withheld> {
         let is_live = self.live.is_some_and(|live| ancestry.is_ancestor(commit, live));
         let head = self.head().filter(|_| !is_live);
         let is_on_branch = head.is_some_and(|head| ancestry.is_ancestor(commit, head));
         let lacking = head.filter(|it| !is_on_branch && !ancestry.is_ancestor(*it, commit));
-        if ancestry.unread().is_some() {
+        if ancestry.gap().is_some() {
             return Err(Withheld::Unread);
         }
         if is_live {

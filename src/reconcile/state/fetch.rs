@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    Ancestry, Behind, Candidate, EarlierContact, Expected, Fallback, Progress, ReconcileState,
+    Behind, Candidate, EarlierContact, Expected, Fallback, KnownAncestry, Progress, ReconcileState,
     Rewrite, SourceKind,
 };
 use crate::git::{FetchError, SignatureFault, Signer};
@@ -37,9 +37,7 @@ pub(in crate::reconcile) type SignatureVerdict = Result<Option<Signer>, Signatur
 pub(in crate::reconcile) struct FetchedHead<'a> {
     pub(in crate::reconcile) began: FetchBegan,
     pub(in crate::reconcile) head: CommitId,
-    pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
-    /// The same, asked about commits that may not be here: what of it cannot be read keeps nothing from being decided.
-    pub(in crate::reconcile) visibility: &'a dyn Ancestry,
+    pub(in crate::reconcile) ancestry: &'a KnownAncestry,
     /// Who signed the live commit; a key may have been removed since.
     pub(in crate::reconcile) signed: Option<SignatureVerdict>,
 }
@@ -49,7 +47,7 @@ pub(in crate::reconcile) struct Following<'a> {
     pub(in crate::reconcile) began: FetchBegan,
     pub(in crate::reconcile) head: CommitId,
     pub(in crate::reconcile) trigger: Trigger,
-    pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
+    pub(in crate::reconcile) ancestry: &'a KnownAncestry,
     /// The commit that was live last, by the journal: it knows also where the mirror was lost.
     pub(in crate::reconcile) live_last: Option<CommitId>,
     /// The commit of the branch that was live last, by the journal: a pinned one says nothing of the
@@ -124,15 +122,15 @@ impl ReconcileState {
     ///
     /// Returns an error, and changes nothing, if a write was published since the fetch began.
     pub(super) fn fetched(&mut self, fetched: FetchedHead<'_>, now: Now) -> Result<(), Outdated> {
-        let FetchedHead { began, head, ancestry, visibility, signed } = fetched;
+        let FetchedHead { began, head, ancestry, signed } = fetched;
         self.check_current(began)?;
         let before = self.head();
-        self.note_visible(head, visibility);
+        self.note_visible(head, ancestry);
         self.note_contact(head, now);
         if let Some(signed) = signed {
             self.verified = signed.transpose();
         }
-        if self.invisible.is_some_and(|it| visibility.is_ancestor(it, head)) {
+        if self.invisible.is_some_and(|it| ancestry.is_visible(it, head)) {
             self.invisible = None;
         }
         if let Some(before) = before.filter(|it| *it != head) {
@@ -143,8 +141,8 @@ impl ReconcileState {
 
     /// Drops the announced commits that a head contains. Where the branch went on, those that were announced before the
     /// newest of them, or all where it contains none, were in it or were replaced.
-    fn note_visible(&mut self, head: CommitId, ancestry: &dyn Ancestry) {
-        let is_visible = |it: &Expected| ancestry.is_ancestor(it.commit, head);
+    fn note_visible(&mut self, head: CommitId, ancestry: &KnownAncestry) {
+        let is_visible = |it: &Expected| ancestry.is_visible(it.commit, head);
         let visible: Vec<bool> = self.expected.iter().map(is_visible).collect();
         if self.head() != Some(head) {
             let newest = visible.iter().rposition(|it| *it);
@@ -156,7 +154,7 @@ impl ReconcileState {
     }
 
     /// Notes that the branch went from one commit to another.
-    fn note_move(&mut self, before: CommitId, head: CommitId, ancestry: &dyn Ancestry) {
+    fn note_move(&mut self, before: CommitId, head: CommitId, ancestry: &KnownAncestry) {
         // What it lost when it is back at the live commit was never live, such as a rewrite that was held.
         let is_back = self.live == Some(head) && self.pin.is_none() && self.left_pin.is_none();
         let is_lost =

@@ -1,6 +1,7 @@
 //! Every transition of the state, without IO; and random walks that keep the promises.
 
 mod announced;
+mod histories;
 mod rewrites;
 mod walks;
 mod world;
@@ -12,7 +13,7 @@ use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Stage};
 use crate::reconcile::policy::{OnRewrite, Policy};
 use crate::reconcile::state::{Cause, Following, Withheld};
-use crate::reconcile::status::ConditionKind;
+use crate::reconcile::status::{ConditionKind, ObservedCommit};
 use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
@@ -291,19 +292,23 @@ fn a_resume_after_the_pin_was_read_follows_the_head() {
     let mut world = World::new(commits(), Policy::default());
     world.fetch('b');
     world.build();
-    let following = Following {
-        began: world.state.published(),
-        head: world::id('c'),
-        trigger: Trigger::Poll,
-        ancestry: &world.commits,
-        live_last: Some(world::id('b')),
-        followed_last: Some(world::id('b')),
-        accepted: None,
-        resumed_at: None,
-        pinned_late: Some(world::id('a')),
-        has_new_verdict: false,
-    };
-    let now = world.now();
-    assert_eq!(world.state.follow(&following, now), Ok(true));
+    let (began, now) = (world.state.published(), world.now());
+    let observed = ObservedCommit { commit: world::id('c'), fetched_at: now.wall };
+    let is_new = world.decide(|world, ancestry| {
+        let following = Following {
+            began,
+            head: world::id('c'),
+            trigger: Trigger::Poll,
+            ancestry,
+            live_last: Some(world::id('b')),
+            followed_last: Some(world::id('b')),
+            accepted: None,
+            resumed_at: None,
+            pinned_late: Some(world::id('a')),
+            has_new_verdict: false,
+        };
+        world.state.accept_recovered(observed, &following, now)
+    });
+    assert_eq!(is_new, Ok(true));
     assert_eq!(world.state.candidate().map(name), Some('c'));
 }

@@ -22,7 +22,7 @@ use crate::history::Edit;
 use crate::model::CommitId;
 use crate::priority;
 use crate::reconcile::activator::Activator;
-use crate::reconcile::ancestry::RepositoryAncestry;
+use crate::reconcile::ancestry::{decide_by_history, read_ancestry};
 use crate::reconcile::clock::Now;
 use crate::reconcile::edit_history::EditHistory;
 use crate::reconcile::fetcher::Fetcher;
@@ -31,7 +31,7 @@ use crate::reconcile::recorder::Recorder;
 use crate::reconcile::shared_state::SharedState;
 use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use crate::reconcile::source::Source;
-use crate::reconcile::state::{Cause, Pushed, Withheld};
+use crate::reconcile::state::{Cause, KnownAncestry, Pushed, Withheld};
 use crate::reconcile::supervise::supervised;
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::verifier::Verifier;
@@ -365,11 +365,16 @@ impl Writer {
         snapshot: VerifiedSnapshot,
         since: Instant,
     ) -> Result<(), Withheld> {
-        let activation = self.activator.begin();
         let commit = snapshot.commit();
-        let ancestry = RepositoryAncestry::of(repository);
-        let pushed = self.state.lock().pushed(commit, &ancestry, Now::read());
+        let read = |pair| read_ancestry(repository, pair);
+        let is_wanted = || !self.state.is_stopping();
+        let known = &mut KnownAncestry::default();
+        let (activation, pushed) = decide_by_history(known, read, is_wanted, |ancestry| {
+            let activation = self.activator.begin();
+            (activation, self.state.lock().pushed(commit, ancestry, Now::read()))
+        });
         match pushed {
+            Err(Withheld::Unread) if self.state.is_stopping() => return Err(Withheld::Stopping),
             Err(Withheld::Unread) => {
                 self.state.request_fetch(Trigger::Write);
                 return Err(Withheld::Unread);

@@ -8,13 +8,14 @@ use jiff::Timestamp;
 
 use crate::git::{FetchError, FetchFailure, ReadError};
 use crate::model::CommitId;
+use crate::reconcile::ancestry::decide_by_history;
 use crate::reconcile::attribution::Attribution;
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Journal, Stage};
 use crate::reconcile::policy::Policy;
 use crate::reconcile::state::{
-    Ancestry, BuildJob, Cause, FetchedHead, Following, NotAccepted, Pushed, ReconcileState,
-    SourceKind, Withheld,
+    AncestryAnswer, BuildJob, Cause, CommitPair, FetchedHead, Following, KnownAncestry,
+    NotAccepted, Pushed, ReconcileState, SourceKind, Withheld,
 };
 use crate::reconcile::status::{ActiveCommit, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
@@ -25,8 +26,6 @@ pub(super) struct Commits {
     parents: BTreeMap<char, Option<char>>,
     /// Why the history cannot be read now.
     pub(super) fault: Option<ReadError>,
-    /// Whether that was met.
-    is_unread: Cell<bool>,
 }
 
 impl Commits {
@@ -70,14 +69,13 @@ pub(super) fn name(commit: CommitId) -> char {
     char::from(commit.as_bytes()[0])
 }
 
-impl Ancestry for Commits {
-    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
-        self.is_unread.set(self.fault.is_some());
-        self.fault.is_none() && self.contains(name(ancestor), name(descendant))
-    }
-
-    fn unread(&self) -> Option<&ReadError> {
-        self.fault.as_ref().filter(|_| self.is_unread.get())
+impl Commits {
+    pub(super) fn read(&self, CommitPair { ancestor, descendant }: CommitPair) -> AncestryAnswer {
+        let is_ancestor = match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(self.contains(name(ancestor), name(descendant))),
+        };
+        AncestryAnswer { is_final: is_ancestor.is_ok(), is_ancestor }
     }
 }
 
@@ -87,6 +85,10 @@ pub(super) struct World {
     pub(super) commits: Commits,
     pub(super) state: ReconcileState,
     pub(super) journal: Journal,
+    /// What the fetcher knows of the history.
+    known: KnownAncestry,
+    /// How many answers of the history were read.
+    pub(super) reads: usize,
     policy: Policy,
     started: Now,
     passed: Duration,
@@ -107,6 +109,8 @@ impl World {
             commits,
             state: ReconcileState::new(policy, SourceKind::Remote, started),
             journal: Journal::default(),
+            known: KnownAncestry::default(),
+            reads: 0,
             policy,
             started,
             passed: Duration::ZERO,
@@ -144,21 +148,43 @@ impl World {
         if self.journal.live() != Some(id(head)) {
             self.journal.append(Event::Fetched { commit: id(head) }, now).unwrap();
         }
-        let commits = self.commits.clone();
-        let (ancestry, visibility) = (&commits, &commits);
-        let fetched = FetchedHead { began, head: id(head), ancestry, visibility, signed: None };
-        let following = self.following(&commits, head, Trigger::Poll);
-        self.state.accept(fetched, &following, now)
+        self.decide(|world, ancestry| {
+            let fetched = FetchedHead { began, head: id(head), ancestry, signed: None };
+            let following = world.following(ancestry, head, Trigger::Poll);
+            world.state.accept(fetched, &following, now)
+        })
     }
 
-    fn following<'c>(&self, commits: &'c Commits, head: char, trigger: Trigger) -> Following<'c> {
+    /// Decides as the fetcher does.
+    pub(super) fn decide<D>(
+        &mut self,
+        mut decide: impl FnMut(&mut Self, &KnownAncestry) -> D,
+    ) -> D {
+        let (commits, reads) = (self.commits.clone(), Cell::new(0));
+        let mut known = std::mem::take(&mut self.known);
+        let read = |pair| {
+            reads.set(reads.get() + 1);
+            commits.read(pair)
+        };
+        let decision = decide_by_history(&mut known, read, || true, |it| decide(self, it));
+        self.known = known;
+        self.reads += reads.get();
+        decision
+    }
+
+    fn following<'c>(
+        &self,
+        ancestry: &'c KnownAncestry,
+        head: char,
+        trigger: Trigger,
+    ) -> Following<'c> {
         let live = self.state.live();
         let pinned_late = self.state.pinned().filter(|it| live != Some(*it));
         Following {
             began: self.state.published(),
             head: id(head),
             trigger,
-            ancestry: commits,
+            ancestry,
             live_last: self.journal.live(),
             followed_last: self.journal.followed(),
             accepted: self.journal.accepted(),
@@ -258,7 +284,7 @@ impl World {
     pub(super) fn push(&mut self, commit: char) -> Result<(), Withheld> {
         let now = self.now();
         let before = self.state.head();
-        let pushed = self.state.pushed(id(commit), &self.commits, now)?;
+        let pushed = self.decide(|world, known| world.state.pushed(id(commit), known, now))?;
         if self.state.head() != before {
             self.seen = Some(self.passed);
         }
@@ -272,6 +298,7 @@ impl World {
     pub(super) fn restart(&mut self) {
         let now = self.now();
         self.state = ReconcileState::new(self.policy, SourceKind::Remote, now);
+        self.known.clear();
         self.answers = None;
         if let Some(seen) = self.seen {
             self.state.recovered_contact(Timestamp::UNIX_EPOCH + seen, now);
@@ -285,9 +312,11 @@ impl World {
         if let Some(head) = self.mirror {
             let fetched_at = self.state.last_contact_time().unwrap();
             let observed = ObservedCommit { commit: id(head), fetched_at };
-            let commits = self.commits.clone();
-            let following = self.following(&commits, head, Trigger::Startup);
-            self.state.accept_recovered(observed, &following, now).unwrap();
+            let accepted = self.decide(|world, ancestry| {
+                let following = world.following(ancestry, head, Trigger::Startup);
+                world.state.accept_recovered(observed, &following, now)
+            });
+            accepted.unwrap();
         }
     }
 
