@@ -87,6 +87,7 @@ mod write;
 // Forges and the mirror
 mod commit_status;
 mod head_check;
+mod head_history;
 mod other_refs;
 mod pull_requests;
 mod repacker;

@@ -1,18 +1,19 @@
 //! Answering about commits: any revision, any time, and the state of one.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::build_queue::Priority;
 use super::clock::Now;
 use super::commit_state::{CommitRecords, CommitState, Surroundings};
 use super::errors::LookupError;
+use super::head_history::HeadHistory;
 use super::live::LiveSnapshots;
 use super::outcome::Outcome;
 use super::recorder::Recorder;
@@ -59,8 +60,8 @@ pub(super) struct CommitLookup {
     pub(super) verifier: Arc<Verifier>,
     pub(super) store: Arc<SnapshotStore>,
     pub(super) live: Arc<LiveSnapshots>,
-    /// Held while a request has all of history in memory.
-    pub(super) history: Mutex<()>,
+    /// What the heads contain that the branch was at.
+    pub(super) history: Mutex<HeadHistory>,
 }
 
 impl CommitLookup {
@@ -279,9 +280,9 @@ impl CommitLookup {
             answering,
             records,
             history: &self.history,
-            fetched: OnceCell::new(),
+            is_followed: Cell::new(false),
+            asked: Cell::new(0),
             contained: RefCell::default(),
-            one_at_a_time: OnceCell::new(),
         }
     }
 }
@@ -294,38 +295,44 @@ struct CommitStates<'r> {
     held: Option<CommitId>,
     answering: Option<CommitId>,
     records: CommitRecords,
-    history: &'r Mutex<()>,
-    /// What the heads contain that the branch was at.
-    fetched: OnceCell<ContainedCommits>,
-    /// What the head and the live commit contain.
+    history: &'r Mutex<HeadHistory>,
+    /// Whether what the heads contain was read.
+    is_followed: Cell<bool>,
+    /// How often it was asked what the head and the live commit contain.
+    asked: Cell<usize>,
+    /// What they contain, where it is asked often.
     contained: RefCell<HashMap<CommitId, ContainedCommits>>,
-    /// Held from the first question about history on, until what was read is dropped.
-    one_at_a_time: OnceCell<MutexGuard<'r, ()>>,
 }
+
+/// How many questions are answered by a walk of their own, which ends where it finds the commit.
+const OWN_WALKS: usize = 8;
 
 impl CommitStates<'_> {
     fn of(&self, commit: CommitId) -> CommitState {
         let Self { head, held, answering, ref records, .. } = *self;
         let is_ancestor = |old, new| self.is_ancestor(old, new);
-        let first_above = |commit| self.fetched().first_above(commit);
+        let first_above = |commit| self.first_above(commit);
         let (is_ancestor, first_above) = (&is_ancestor, &first_above);
         let around = Surroundings { head, held, answering, is_ancestor, first_above };
         CommitState::of(commit, records, around)
     }
 
     fn is_ancestor(&self, old: CommitId, new: CommitId) -> bool {
+        let asked = self.asked.replace(self.asked.get() + 1);
+        if asked < OWN_WALKS {
+            return self.repository.is_ancestor(old, new).unwrap_or(false);
+        }
         let mut contained = self.contained.borrow_mut();
-        let of_new = contained.entry(new).or_insert_with(|| self.read(&[new]));
-        of_new.contains(old)
+        let of_new = contained.entry(new);
+        of_new.or_insert_with(|| self.repository.contained_commits(&[new])).contains(old)
     }
 
-    fn fetched(&self) -> &ContainedCommits {
-        self.fetched.get_or_init(|| self.read(&self.records.heads()))
-    }
-
-    fn read(&self, heads: &[CommitId]) -> ContainedCommits {
-        self.one_at_a_time.get_or_init(|| self.history.lock());
-        self.repository.contained_commits(heads)
+    fn first_above(&self, commit: CommitId) -> Option<usize> {
+        let mut history = self.history.lock();
+        if !self.is_followed.replace(true) {
+            history.follow(self.repository, self.records.heads());
+        }
+        history.first_above(commit)
     }
 }
 

@@ -11,6 +11,10 @@ use crate::model::CommitId;
 #[derive(Debug, Default)]
 pub struct ContainedCommits {
     first: HashMap<git2::Oid, FirstHead>,
+    /// How many heads were read.
+    heads: u32,
+    /// The commits that could not be read.
+    unread: Vec<git2::Oid>,
 }
 
 /// The first head that contains a commit.
@@ -41,16 +45,28 @@ impl Repository {
     /// Reads what some heads contain: each commit once, however many heads there are. What cannot be read contains
     /// nothing.
     pub fn contained_commits(&self, heads: &[CommitId]) -> ContainedCommits {
-        let Ok(database) = self.inner.odb() else { return ContainedCommits::default() };
-        let mut first: HashMap<git2::Oid, FirstHead> = HashMap::new();
+        let mut contained = ContainedCommits::default();
+        self.add_contained(&mut contained, heads);
+        contained
+    }
+
+    /// Reads what more heads contain, which stand behind those that were read before.
+    pub fn add_contained(&self, contained: &mut ContainedCommits, heads: &[CommitId]) {
+        let Ok(database) = self.inner.odb() else { return };
+        let ContainedCommits { first, heads: known, unread } = contained;
         let mut waiting = Vec::new();
-        for (place, head) in (0..).zip(heads.iter().map(|it| oid(*it))) {
+        for head in heads.iter().map(|it| oid(*it)) {
+            let place = *known;
+            *known = known.saturating_add(1);
             waiting.push(head);
             while let Some(commit) = waiting.pop() {
                 match first.get(&commit) {
                     None => {
                         let links = CommitLinks::find(&self.inner, &database, commit);
-                        let Ok(links) = links else { continue };
+                        let Ok(links) = links else {
+                            unread.push(commit);
+                            continue;
+                        };
                         waiting.extend(links.parents);
                         let is_itself = commit == head;
                         let found =
@@ -65,7 +81,12 @@ impl Repository {
                 }
             }
         }
-        ContainedCommits { first }
+    }
+
+    /// Returns whether a commit is there now that could not be read before.
+    pub fn has_any_unread(&self, contained: &ContainedCommits) -> bool {
+        let Ok(database) = self.inner.odb() else { return false };
+        contained.unread.iter().any(|it| database.exists(*it))
     }
 }
 
