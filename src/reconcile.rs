@@ -8,8 +8,8 @@
 //! 1. A poll, a webhook, an operator or a write requests a fetch, with a [`trigger`]. [`fetcher`] fetches the
 //!    branch through [`source`], a local repository or a remote with its mirror; [`schedule`] says when.
 //! 2. [`state`] decides whether the head is a candidate: a pin, a rewritten history or a remote that lags may
-//!    hold it. It is one value without IO, threads and clocks; [`shared_state`] puts it behind a lock. The
-//!    conditions of the [`status`] are computed from it.
+//!    hold it. It is one value without IO, threads and clocks; [`shared_state`] puts it behind a lock, and [`ancestry`]
+//!    reads the history that it decides by without that lock. The conditions of the [`status`] are computed from it.
 //! 3. [`builder`] takes the candidate. [`verifier`] checks its signatures, and only it makes a
 //!    `VerifiedCommit`; [`snapshot_store`] has it read, checked and compiled ([`build`](mod@build), one at a time through
 //!    [`build_queue`]), and only it makes a `VerifiedSnapshot`. An [`outcome`] is a snapshot or findings.

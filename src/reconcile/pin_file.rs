@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
+
 use super::journal::Record;
 use crate::config::{Durability, read_bounded_text, replace_file};
 
@@ -20,12 +22,15 @@ pub(super) struct PinFile {
     path: PathBuf,
     /// Whether it could not be written.
     is_due: AtomicBool,
+    /// Held while the last decision is read and written: of two threads, the one that writes last has the newer one.
+    saving: Mutex<()>,
 }
 
 impl PinFile {
     /// Returns the file in a data directory.
     pub(super) fn new(data: &Path) -> Self {
-        Self { path: data.join(FILE), is_due: AtomicBool::new(false) }
+        let (is_due, saving) = (AtomicBool::new(false), Mutex::default());
+        Self { path: data.join(FILE), is_due, saving }
     }
 
     /// Returns what the file says; none if there is no such file, or it is damaged.
@@ -34,8 +39,14 @@ impl PinFile {
         serde_json::from_str(&text).ok().filter(|it: &Record| it.event.is_of_pins())
     }
 
-    /// Writes the last pin or resume. The journal has it already, so a failure is only logged, and tried again.
-    pub(super) fn save(&self, record: Option<&Record>) {
+    /// Writes the last pin or resume, as `last` has it from the journal. The journal has it already, so a failure is only
+    /// logged, and tried again.
+    pub(super) fn save_last(&self, last: impl FnOnce() -> Option<Record>) {
+        let _saving = self.saving.lock();
+        self.save(last().as_ref());
+    }
+
+    fn save(&self, record: Option<&Record>) {
         let Some(record) = record.filter(|it| self.load().as_ref() != Some(*it)) else { return };
         let written = self.write(record);
         let was_due = self.is_due.swap(written.is_err(), Ordering::Relaxed);

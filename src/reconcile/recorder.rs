@@ -147,7 +147,8 @@ impl Recorder {
     /// Keeps the last pin or resume of the journal for when the journal is lost.
     pub(super) fn save_pin(&self) {
         if let Some(file) = &self.pin {
-            file.save(self.journal().last_decision());
+            // A copy: the journal is not locked while the file is written.
+            file.save_last(|| self.journal().last_decision().cloned());
         }
     }
 

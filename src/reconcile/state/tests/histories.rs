@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use parking_lot::Mutex;
+
 use super::commits;
 use super::world::{World, id, name};
 use crate::git::ReadError;
@@ -67,6 +69,25 @@ fn history_is_read_without_the_lock_of_the_state() {
         assert!(reads.get() > 1, "each is read apart from the others");
         assert_eq!(shared.lock().candidate().map(name), Some('x'));
     }
+}
+
+/// A write decides with the right to make commits live, for which pins and other commits wait.
+#[test]
+fn what_a_decision_holds_is_released_while_history_is_read() {
+    let (commits, right) = (commits(), Mutex::new(()));
+    let read = |pair| {
+        assert!(!right.is_locked());
+        commits.read(pair)
+    };
+    let known = &mut KnownAncestry::default();
+    let (held, is_ancestor) = decide_by_history(
+        known,
+        read,
+        || true,
+        |ancestry| (right.lock(), ancestry.is_ancestor(id('a'), id('c'))),
+    );
+    assert!(is_ancestor && right.is_locked());
+    drop(held);
 }
 
 #[test]
