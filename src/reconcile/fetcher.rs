@@ -201,6 +201,9 @@ impl Fetcher {
             self.recorder.note(Event::Fetched { commit: head });
         }
         let accepted = self.decide(repository, |ancestry| {
+            if !self.knows_enough(repository, ancestry, head, trigger, began) {
+                return Err(NotAccepted::Unknown);
+            }
             let live = self.state.lock().live();
             // A removed key counts for the live commit, too.
             let signed = live.and_then(|live| self.signed(repository, live));
@@ -216,6 +219,23 @@ impl Fetcher {
         // Also where no candidate is left: a writer may wait for the decision about the one before.
         self.state.notify();
         accepted
+    }
+
+    /// Returns whether the history that decides about a head is known, whatever its signatures are. Verifying them takes long
+    /// and changes what the status says, so it comes after the history was read.
+    fn knows_enough(
+        &self,
+        repository: &Repository,
+        ancestry: &KnownAncestry,
+        head: CommitId,
+        trigger: Trigger,
+        began: FetchBegan,
+    ) -> bool {
+        let fetched = FetchedHead { began, head, ancestry, signed: None };
+        let following = self.unverified(repository, ancestry, head, trigger, began);
+        let mut tried = self.state.lock().clone();
+        tried.accept(fetched, &following, Now::read()).ok();
+        ancestry.is_known()
     }
 
     /// Decides by the history of a repository, until the daemon stops. What else decides is found out again after each
@@ -280,12 +300,25 @@ impl Fetcher {
         trigger: Trigger,
         began: FetchBegan,
     ) -> Following<'r> {
+        let unverified = self.unverified(repository, ancestry, head, trigger, began);
+        let candidate = unverified.pinned_late.unwrap_or(head);
+        Following { has_new_verdict: self.new_verdict(repository, candidate), ..unverified }
+    }
+
+    /// The same, as if the keys decided otherwise than they did.
+    fn unverified<'r>(
+        &self,
+        repository: &Repository,
+        ancestry: &'r KnownAncestry,
+        head: CommitId,
+        trigger: Trigger,
+        began: FetchBegan,
+    ) -> Following<'r> {
         let (live_last, followed_last, accepted, resumed_at) = {
             let journal = self.recorder.journal();
             (journal.live(), journal.followed(), journal.accepted(), journal.resumed_at())
         };
         let pinned_late = self.pinned_late(repository);
-        let has_new_verdict = self.new_verdict(repository, pinned_late.unwrap_or(head));
         Following {
             began,
             head,
@@ -296,7 +329,7 @@ impl Fetcher {
             accepted,
             resumed_at,
             pinned_late,
-            has_new_verdict,
+            has_new_verdict: true,
         }
     }
 

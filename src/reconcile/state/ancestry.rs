@@ -92,6 +92,13 @@ impl KnownAncestry {
         self.asked.borrow().gap.clone()
     }
 
+    /// Returns whether all was read that a decision asked for, which was only tried; what of it cannot be read is forgotten.
+    pub(in crate::reconcile) fn is_known(&self) -> bool {
+        let mut asked = self.asked.borrow_mut();
+        asked.gap.take_if(|it| matches!(it, AncestryGap::Unread(_)));
+        asked.gap.is_none()
+    }
+
     /// A decision is made from the beginning.
     pub(in crate::reconcile) fn begin(&mut self) {
         self.asked.get_mut().gap = None;
