@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use super::{has, live, text, wait_for};
 use crate::program::Daemon;
 
@@ -143,13 +145,16 @@ impl Signed {
 }
 
 pub(super) fn wait_until_rejected(daemon: &Daemon, commit: &str, reason: &str) -> String {
+    let is_rejected = |it: &&Value| it["type"] == "CandidateRejected";
+    // The condition comes with what answers in its place, which is decided after the commit.
     daemon.wait_until("the commit is rejected", |it| {
-        it.get("/controller/status").json()["last_failed"]["commit"] == commit
+        let status = it.get("/controller/status").json();
+        let conditions = status["conditions"].as_array().unwrap();
+        status["last_failed"]["commit"] == commit && conditions.iter().any(|it| is_rejected(&it))
     });
     let status = daemon.get("/controller/status").json();
     assert_eq!(status["last_failed"]["stage"], "verify");
-    let conditions = status["conditions"].as_array().unwrap().iter();
-    let rejected = conditions.clone().find(|it| it["type"] == "CandidateRejected").unwrap();
+    let rejected = status["conditions"].as_array().unwrap().iter().find(is_rejected).unwrap();
     assert_eq!(rejected["reason"], reason, "{rejected}");
     text(&status["last_failed"]["diagnostics"][0]["message"])
 }
