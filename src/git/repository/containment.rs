@@ -52,12 +52,13 @@ impl Repository {
 
     /// Reads what more heads contain, which stand behind those that were read before.
     pub fn add_contained(&self, contained: &mut ContainedCommits, heads: &[CommitId]) {
-        let Ok(database) = self.inner.odb() else { return };
         let ContainedCommits { first, heads: known, unread } = contained;
+        let heads = heads.iter().map(|it| oid(*it));
+        let from = *known;
+        *known = u32::try_from(heads.len()).map_or(u32::MAX, |more| from.saturating_add(more));
+        let Ok(database) = self.inner.odb() else { return unread.extend(heads) };
         let mut waiting = Vec::new();
-        for head in heads.iter().map(|it| oid(*it)) {
-            let place = *known;
-            *known = known.saturating_add(1);
+        for (place, head) in (from..).zip(heads) {
             waiting.push(head);
             while let Some(commit) = waiting.pop() {
                 match first.get(&commit) {
