@@ -263,6 +263,10 @@ fn being_stale_does_what_the_policy_says() {
         std::fs::rename(repository.path(), &away).unwrap();
         daemon.wait_until("the answers are stale", |it| has(it, "Stale"));
         assert_eq!(daemon.get("/readyz").status, ready, "{policy}");
+        let status = daemon.get("/controller/status").json();
+        let mut conditions = status["conditions"].as_array().unwrap().iter();
+        let condition = conditions.find(|it| it["type"] == "Ready").unwrap();
+        assert_eq!(condition["status"] == "True", ready == 200, "{policy}: {condition}");
         let answer = daemon.get("/v1/groups");
         assert_eq!(answer.status, answers, "{policy}");
         assert_eq!(answer.header("X-Clade-Stale").is_some(), answers == 200, "{policy}");
